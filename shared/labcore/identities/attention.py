@@ -1,0 +1,430 @@
+"""Attention and caching: what must hold, and how it breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ops.attention import (
+    KVCache,
+    attention,
+    attention_from_cache,
+    attention_weights,
+    causal_attention,
+    causal_attention_cached,
+    causal_mask,
+    grouped_query_attention,
+    kv_append,
+    kv_head_of,
+    paged_positions,
+)
+from ._check import Chapter
+
+chapter = Chapter("attention-and-caching", "Attention and caching", "The identities")
+Rng = np.random.Generator
+Inputs = dict[str, Any]
+
+
+# ---- What is drawn ----------------------------------------------------------------
+
+
+def a_sequence(rng: Rng, size: int) -> Inputs:
+    """A batch of two sequences of size + 4 tokens; d_k and d_v differ."""
+    n = size + 4
+    return {
+        "q": rng.normal(size=(2, n, size + 1)),
+        "k": rng.normal(size=(2, n, size + 1)),
+        "v": rng.normal(size=(2, n, size + 2)),
+    }
+
+
+def grouped_heads(rng: Rng, size: int) -> Inputs:
+    """Six query heads on three key-value heads."""
+    n, m = size + 1, size + 3
+    return {
+        "q": rng.normal(size=(6, n, size + 1)),
+        "k": rng.normal(size=(3, m, size + 1)),
+        "v": rng.normal(size=(3, m, size + 2)),
+    }
+
+
+def a_pool(rng: Rng, size: int) -> Inputs:
+    """A sequence whose cache lies in blocks of three, scattered over a pool."""
+    n, block_size = 3 * size + 4, 3
+    blocks = -(-n // block_size)
+    table = rng.permutation(blocks + 2)[:blocks]
+    if np.all(np.diff(table) > 0):  # a sorted table would hide how it is read
+        table = table[::-1]
+    return {
+        **{name: rng.normal(size=(n, size + 1)) for name in "qk"},
+        "v": rng.normal(size=(n, size + 2)),
+        "table": table,
+        "block_size": block_size,
+        "pool": rng.normal(size=((blocks + 2) * block_size, 2 * size + 3)),
+    }
+
+
+def nothing(rng: Rng, size: int) -> Inputs:
+    """Worked examples need no draw."""
+    return {}
+
+
+# ---- What must hold ---------------------------------------------------------------
+
+
+@chapter.check(
+    "causal_prefix_reads",
+    "One query at a time, on its own prefix, reads what dense attention reads.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    one_by_one = [
+        attention(q[:, t : t + 1], k[:, : t + 1], v[:, : t + 1])
+        for t in range(q.shape[1])
+    ]
+    return np.concatenate(one_by_one, axis=1), causal_attention(q, k, v)
+
+
+@chapter.check(
+    "future_perturbation",
+    "Changing later keys and values leaves earlier outputs alone.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    t = q.shape[1] // 2
+    changed_k, changed_v = k.copy(), v.copy()
+    changed_k[:, t:] += 100
+    changed_v[:, t:] -= 200
+    return (
+        causal_attention(q, changed_k, changed_v)[:, :t],
+        causal_attention(q, k, v)[:, :t],
+    )
+
+
+@chapter.check(
+    "chunk_mask_offset",
+    "A chunk of queries behind a prefix reads its rows of the whole.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    prefix, end = 2, 4
+    allowed = causal_mask(end - prefix, end)
+    chunk = attention(q[:, prefix:end], k[:, :end], v[:, :end], allowed=allowed)
+    return chunk, causal_attention(q, k, v)[:, prefix:end]
+
+
+@chapter.check(
+    "prefill_then_decode",
+    "Prefill and decode through a cache equal the whole, for every split and chunk.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    whole = causal_attention(q, k, v)
+    n = q.shape[1]
+    fed = [causal_attention_cached(q, k, v, chunk=chunk) for chunk in range(1, n + 1)]
+    for split in range(1, n):
+        cache = kv_append(None, k[:, :split], v[:, :split])
+        first = attention_from_cache(q[:, :split], cache)
+        cache = kv_append(cache, k[:, split:], v[:, split:])
+        second = attention_from_cache(q[:, split:], cache)
+        fed.append(np.concatenate([first, second], axis=1))
+    return fed, [whole] * len(fed)
+
+
+@chapter.check(
+    "paged_cache",
+    "A cache scattered over blocks of a pool reads as one in a row.",
+    draw=a_pool,
+)
+def _(q, k, v, table, block_size, pool):
+    n, d = k.shape
+    slots = paged_positions(table, n, block_size=block_size)
+    pool = pool.copy()
+    for t in range(n):  # where token t lies, said in another way
+        block, inside = divmod(t, block_size)
+        pool[table[block] * block_size + inside] = np.concatenate([k[t], v[t]])
+    cache = KVCache(pool[slots, :d], pool[slots, d:])
+    return attention_from_cache(q, cache), causal_attention(q, k, v)
+
+
+@chapter.check(
+    "attention_two_keys",
+    "Two keys share the weight as the logistic of their score difference.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    q, k, v = q[:, :1], k[:, :2], v[:, :2]
+    difference = np.sum(q * (k[:, :1] - k[:, 1:]), axis=-1, keepdims=True)
+    first = 1 / (1 + np.exp(-difference / np.sqrt(q.shape[-1])))
+    return attention(q, k, v), first * v[:, :1] + (1 - first) * v[:, 1:]
+
+
+@chapter.check(
+    "attention_rows_sum_to_one",
+    "Every row of weights sums to one.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    n = q.shape[1]
+    weights = attention_weights(q, k, allowed=causal_mask(n, n))
+    return weights.sum(axis=-1), np.ones(weights.shape[:-1])
+
+
+@chapter.check(
+    "attention_first_row",
+    "The first token can only read its own value.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    return causal_attention(q, k, v)[:, 0], v[:, 0]
+
+
+@chapter.check(
+    "masked_key_has_no_weight",
+    "A masked key weighs nothing, however low the allowed scores are.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    low = attention_weights(
+        np.array([[1e5, 1e5]]),
+        np.array([[-1e5, -1e5], [1e5, 1e5]]),
+        allowed=np.array([[True, False]]),
+    )
+    return low, np.array([[1.0, 0.0]])
+
+
+@chapter.check(
+    "window_over_the_length",
+    "A window as long as the sequence is no window; shorter, it is the mean of the last.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    n = q.shape[1]
+    wide = attention(q, k, v, allowed=causal_mask(n, n, window=n))
+    flat = attention(0 * q, k, v, allowed=causal_mask(n, n, window=2))
+    pairs = np.concatenate([v[:, :1], (v[:, 1:] + v[:, :-1]) / 2], axis=1)
+    return (wide, flat), (causal_attention(q, k, v), pairs)
+
+
+@chapter.check(
+    "grouped_heads_equal_repeated_heads",
+    "Grouped heads equal full heads on repeated keys and values.",
+    draw=grouped_heads,
+)
+def _(q, k, v):
+    want = [attention(q[h], k[h // 2], v[h // 2]) for h in range(6)]
+    return grouped_query_attention(q, k, v), np.stack(want)
+
+
+@chapter.check(
+    "grouped_heads_of_one_kind",
+    "As many groups as heads is multi-head, one group is multi-query.",
+    draw=grouped_heads,
+)
+def _(q, k, v):
+    multi_head = grouped_query_attention(q[:3], k, v)
+    multi_query = grouped_query_attention(q, k[:1], v[:1])
+    return (multi_head, multi_query), (
+        np.stack([attention(q[h], k[h], v[h]) for h in range(3)]),
+        np.stack([attention(q[h], k[0], v[0]) for h in range(6)]),
+    )
+
+
+@chapter.check(
+    "kv_head_map",
+    "Six query heads on three: neighbours share.",
+    draw=nothing,
+    kind="exact",
+)
+def _():
+    return kv_head_of(6, 3), np.array([0, 0, 1, 1, 2, 2])
+
+
+@chapter.check(
+    "attention_refuses_nan",
+    "A NaN score is refused, never masked.",
+    draw=nothing,
+    kind="refuses",
+)
+def _():
+    return lambda: attention_weights([[1.0]], [[np.nan], [1.0]]), "k"
+
+
+# ---- How it breaks ----------------------------------------------------------------
+
+
+@chapter.fault(
+    "mask_wrong_triangle",
+    "the mask lets each query read itself and the future",
+    operation="causal_mask",
+    story="Upper for lower triangle; the source article names it first.",
+    made_for="future_perturbation",
+    stays_green="attention_rows_sum_to_one",
+)
+def _(n_queries, n_keys, *, offset=None, window=None):
+    return causal_mask(n_queries, n_keys, window=window)[::-1, ::-1]
+
+
+@chapter.fault(
+    "mask_top_left",
+    "the mask ignores the prefix in the cache",
+    operation="causal_mask",
+    story="PyTorch's is_causal=True aligns the triangle top left when there are more keys than queries; a square test cannot see it.",
+    made_for="chunk_mask_offset",
+    stays_green="future_perturbation",
+)
+def _(n_queries, n_keys, *, offset=None, window=None):
+    age = np.arange(n_queries)[:, None] - np.arange(n_keys)
+    return (age >= 0) & (age < (n_keys if window is None else window))
+
+
+@chapter.fault(
+    "mask_without_diagonal",
+    "a token cannot read itself",
+    operation="causal_mask",
+    story="A strict inequality; the first row is then empty, which only a strict softmax refuses.",
+    made_for="attention_first_row",
+    stays_green="kv_head_map",
+)
+def _(n_queries, n_keys, *, offset=None, window=None):
+    strict = np.roll(causal_mask(n_queries, n_keys, window=window), -1, axis=1)
+    strict[:, -1] = False
+    return strict
+
+
+@chapter.fault(
+    "window_one_too_long",
+    "the window sees one key too many",
+    operation="causal_mask",
+    story="Whether a window counts the query itself differs between libraries.",
+    made_for="window_over_the_length",
+    stays_green="chunk_mask_offset",
+)
+def _(n_queries, n_keys, *, offset=None, window=None):
+    wider = None if window is None else window + 1
+    return causal_mask(n_queries, n_keys, window=wider)
+
+
+@chapter.fault(
+    "scale_missing",
+    "the scores are not divided by the root of d_k",
+    operation="attention_weights",
+    story="Every check that compares two forms of the same attention agrees with it.",
+    made_for="attention_two_keys",
+    stays_green="causal_prefix_reads",
+)
+def _(q, k, *, allowed=None, scale=None):
+    return attention_weights(
+        q, k, allowed=allowed, scale=1.0 if scale is None else scale
+    )
+
+
+@chapter.fault(
+    "mask_by_finite_fill",
+    "masked scores are set to -1e9 instead of -inf",
+    operation="attention_weights",
+    story="A long-lived habit from half precision; scores below the fill give the masked key all the weight.",
+    made_for="masked_key_has_no_weight",
+    stays_green="future_perturbation",
+)
+def _(q, k, *, allowed=None, scale=None):
+    scale = 1.0 / np.sqrt(q.shape[-1]) if scale is None else scale
+    scores = scale * (q @ np.swapaxes(k, -1, -2))
+    if allowed is not None:
+        scores = np.where(allowed, scores, -1e9)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+@chapter.fault(
+    "mask_after_softmax",
+    "masked weights are set to zero and the row is not renormalised",
+    operation="attention_weights",
+    story="Looks right in a picture; every row loses the mass of its future.",
+    made_for="attention_rows_sum_to_one",
+    stays_green="attention_two_keys",
+)
+def _(q, k, *, allowed=None, scale=None):
+    weights = attention_weights(q, k, scale=scale)
+    return weights if allowed is None else np.where(allowed, weights, 0.0)
+
+
+@chapter.fault(
+    "nan_scores_become_zero",
+    "NaN scores are replaced by zero",
+    operation="attention_weights",
+    story="numpy.nan_to_num in a training loop: the run goes on, and so does the bug.",
+    made_for="attention_refuses_nan",
+    stays_green="attention_two_keys",
+    unguarded=True,
+)
+def _(q, k, *, allowed=None, scale=None):
+    return attention_weights(
+        np.nan_to_num(q), np.nan_to_num(k), allowed=allowed, scale=scale
+    )
+
+
+@chapter.fault(
+    "cache_appends_in_front",
+    "new keys go in front of the old ones",
+    operation="kv_append",
+    story="The order of a concatenation; without positions a single decode step cannot see it.",
+    made_for="prefill_then_decode",
+    stays_green="causal_prefix_reads",
+)
+def _(cache, k, v):
+    if cache is None:
+        return KVCache(k, v)
+    return KVCache(
+        np.concatenate([k, cache.k], axis=-2), np.concatenate([v, cache.v], axis=-2)
+    )
+
+
+@chapter.fault(
+    "cache_keeps_old_values",
+    "the values of new tokens are not appended in step with their keys",
+    operation="kv_append",
+    story="Keys and values kept by two pieces of code, one of them shifted by a step.",
+    made_for="prefill_then_decode",
+    stays_green="paged_cache",
+)
+def _(cache, k, v):
+    fresh = kv_append(cache, k, v)
+    return fresh if cache is None else KVCache(fresh.k, np.roll(fresh.v, 1, axis=-2))
+
+
+@chapter.fault(
+    "kv_heads_tiled",
+    "key-value heads are dealt out in turn instead of to neighbours",
+    operation="kv_head_of",
+    story="tile for repeat; right with one group and with as many groups as heads.",
+    made_for="grouped_heads_equal_repeated_heads",
+    stays_green="grouped_heads_of_one_kind",
+)
+def _(n_query_heads, n_kv_heads):
+    return np.arange(n_query_heads) % n_kv_heads
+
+
+@chapter.fault(
+    "kv_heads_by_group_count",
+    "the query head is divided by the number of groups, not by their size",
+    operation="kv_head_of",
+    story="Agrees whenever the number of groups is the square root of the heads.",
+    made_for="kv_head_map",
+    stays_green="attention_two_keys",
+)
+def _(n_query_heads, n_kv_heads):
+    return np.minimum(np.arange(n_query_heads) // n_kv_heads, n_kv_heads - 1)
+
+
+@chapter.fault(
+    "pages_in_pool_order",
+    "blocks are read in the order of the pool, not of the table",
+    operation="paged_positions",
+    story="A block table that happens to be sorted hides it.",
+    made_for="paged_cache",
+    stays_green="prefill_then_decode",
+)
+def _(block_table, n_tokens, *, block_size):
+    return paged_positions(np.sort(block_table), n_tokens, block_size=block_size)

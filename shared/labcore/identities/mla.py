@@ -1,0 +1,312 @@
+"""Absorbing the MLA projections: what must hold, and how it breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ops.mla import MLARead, mla_absorbed, mla_cache_elements, mla_explicit
+from ..ops.softmax import softmax
+from ._check import Chapter
+
+chapter = Chapter("absorbing-mla", "Absorbing the MLA projections", "The identities")
+Rng = np.random.Generator
+Inputs = dict[str, Any]
+
+
+# ---- What is drawn ----------------------------------------------------------------
+
+
+def heads(rng: Rng, size: int) -> Inputs:
+    """Two heads on one latent; no two sizes are the same."""
+    n, n_q, rank = size + 4, size + 1, size + 2
+    d_nope, d_rope, d_v = size + 3, 2, size + 5
+    return {
+        "q_nope": rng.normal(size=(2, n_q, d_nope)),
+        "q_rope": rng.normal(size=(2, n_q, d_rope)),
+        "c_kv": rng.normal(size=(n, rank)),
+        "k_rope": rng.normal(size=(n, d_rope)),
+        "w_uk": rng.normal(size=(2, d_nope, rank)),
+        "w_uv": rng.normal(size=(2, d_v, rank)),
+    }
+
+
+def nothing(rng: Rng, size: int) -> Inputs:
+    """Worked examples need no draw."""
+    return {}
+
+
+WORKED = {
+    "q_nope": [[1.0, 2.0]],
+    "q_rope": [[3.0, -1.0]],
+    "c_kv": [[1.0, 0.0, 1.0], [0.0, 2.0, 1.0]],
+    "k_rope": [[1.0, 0.0], [0.0, 1.0]],
+    "w_uk": [[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]],
+    "w_uv": [[2.0, -1.0, 0.0], [1.0, 0.0, 1.0]],
+}
+
+
+# ---- What must hold ---------------------------------------------------------------
+
+
+@chapter.check(
+    "mla_joint_score_and_projection",
+    "Absorbed projections give the read over explicit keys and values.",
+    draw=heads,
+)
+def _(**inputs):
+    return mla_absorbed(**inputs), mla_explicit(**inputs)
+
+
+@chapter.check(
+    "mla_by_loops",
+    "Head by head and key by key, the explicit form is what its formula says.",
+    draw=heads,
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
+    output = np.zeros((*q_nope.shape[:2], w_uv.shape[1]))
+    for h in range(q_nope.shape[0]):
+        for i in range(q_nope.shape[1]):
+            scores = [
+                (w_uk[h] @ c) @ q_nope[h, i] + r @ q_rope[h, i]
+                for c, r in zip(c_kv, k_rope, strict=True)
+            ]
+            e = np.exp(np.array(scores) / np.sqrt(q_nope.shape[2] + q_rope.shape[2]))
+            values = [w_uv[h] @ c for c in c_kv]
+            output[h, i] = sum(
+                w * v for w, v in zip(e / e.sum(), values, strict=True)
+            )
+    return mla_explicit(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv).output, output
+
+
+@chapter.check(
+    "mla_worked",
+    "Scores 4 and 3, scale one half: the logistic of one half decides.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # q W_UK = (1, 2, 0). Scores: (1 + 0 + 0) + 3 = 4 and (0 + 4 + 0) - 1 = 3.
+    # Weights at scale 1/2: s = 1/(1 + e^-.5) and 1 - s. Values (2, 2) and (-2, 1).
+    s = 0.6224593312018546
+    want = MLARead(
+        np.array([[4 * s - 2, s + 1]]),
+        np.array([[s, 1 - s]]),
+        np.array([[4.0, 3.0]]),
+    )
+    return (mla_absorbed(**WORKED), mla_explicit(**WORKED)), (want, want)
+
+
+@chapter.check(
+    "mla_output_in_hull",
+    "With values that are all the same, the output is that value.",
+    draw=heads,
+)
+def _(c_kv, w_uv, **inputs):
+    same = np.broadcast_to(c_kv[:1], c_kv.shape)
+    want = np.broadcast_to(
+        w_uv @ c_kv[0], (inputs["q_nope"].shape[1], *w_uv.shape[:2])
+    ).swapaxes(0, 1)
+    return mla_absorbed(c_kv=same, w_uv=w_uv, **inputs).output, want
+
+
+@chapter.check(
+    "mla_one_softmax",
+    "Two softmaxes, one a score term, read something else.",
+    draw=heads,
+    kind="differs",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
+    scale = 1 / np.sqrt(q_nope.shape[-1] + q_rope.shape[-1])
+    content = softmax(scale * (q_nope @ w_uk @ c_kv.T))
+    rotary = softmax(scale * (q_rope @ k_rope.T))
+    values = c_kv @ np.swapaxes(w_uv, -1, -2)
+    joint = mla_explicit(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv)
+    return joint.output, (content + rotary) / 2 @ values
+
+
+@chapter.check(
+    "mla_cache_count",
+    "Rank 512 and 64 rotary entries in 60 layers: 34560 numbers a token.",
+    draw=nothing,
+    kind="exact",
+)
+def _():
+    # 60 * (512 + 64). DeepSeek-V2 says: as many as 2.25 key-value heads of 128.
+    heads = mla_cache_elements(512, 64) / (2 * 128)
+    return (mla_cache_elements(512, 64, layers=60), heads), (34560, 2.25)
+
+
+@chapter.check(
+    "mla_masked",
+    "Behind a causal mask both paths still agree, and the first row reads one value.",
+    draw=heads,
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
+    n_q = q_nope.shape[1]
+    args = (q_nope, q_rope, c_kv[:n_q], k_rope[:n_q], w_uk, w_uv)
+    allowed = np.tril(np.ones((n_q, n_q), dtype=bool))
+    absorbed = mla_absorbed(*args, allowed=allowed).output
+    explicit = mla_explicit(*args, allowed=allowed).output
+    return (absorbed, absorbed[:, 0]), (explicit, w_uv @ c_kv[0])
+
+
+@chapter.check(
+    "mla_refuses_ranks",
+    "A latent of another rank than the projection is refused.",
+    draw=nothing,
+    kind="refuses",
+)
+def _():
+    wrong = {**WORKED, "c_kv": [[1.0, 0.0], [0.0, 2.0]]}
+    return lambda: mla_absorbed(**wrong), "rank"
+
+
+# ---- How it breaks ----------------------------------------------------------------
+
+
+def _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, width, rotary=1.0):
+    scores = q_nope @ w_uk @ c_kv.swapaxes(-1, -2)
+    scores = scores + rotary * (q_rope @ k_rope.swapaxes(-1, -2))
+    return scores, scores / np.sqrt(width)
+
+
+def _finished(scores, scaled, c_kv, w_uv, allowed):
+    masked = scaled if allowed is None else np.where(allowed, scaled, -np.inf)
+    weights = softmax(masked)
+    return MLARead((weights @ c_kv) @ w_uv.swapaxes(-1, -2), weights, scores)
+
+
+@chapter.fault(
+    "mla_scale_from_rank",
+    "the scale is taken from the rank of the latent",
+    operation="mla_absorbed",
+    story="The absorbed query has as many entries as the rank, and attention divides by the root of what it is given.",
+    made_for="mla_worked",
+    stays_green="mla_output_in_hull",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    width = c_kv.shape[-1] + q_rope.shape[-1] + 0.0
+    both = _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=width)
+    return _finished(*both, c_kv, w_uv, allowed)
+
+
+@chapter.fault(
+    "mla_scale_without_rotary",
+    "the scale forgets the rotary entries",
+    operation="mla_absorbed",
+    story="1/sqrt(d_nope): the rotary part was added to the scores and not to the width.",
+    made_for="mla_worked",
+    stays_green="mla_output_in_hull",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    both = _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=q_nope.shape[-1])
+    return _finished(*both, c_kv, w_uv, allowed)
+
+
+@chapter.fault(
+    "mla_rotary_dropped",
+    "the rotary term is left out of the scores",
+    operation="mla_absorbed",
+    story="What is left when the absorbed path is derived without RoPE.",
+    made_for="mla_joint_score_and_projection",
+    stays_green="mla_output_in_hull",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    width = q_nope.shape[-1] + q_rope.shape[-1]
+    both = _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=width, rotary=0.0)
+    return _finished(*both, c_kv, w_uv, allowed)
+
+
+@chapter.fault(
+    "mla_separate_softmaxes",
+    "each score term has a softmax of its own",
+    operation="mla_explicit",
+    story="Named by the source article: two attentions averaged are not one over a sum.",
+    made_for="mla_one_softmax",
+    stays_green="mla_output_in_hull",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    width = q_nope.shape[-1] + q_rope.shape[-1]
+    content, _ = _read(
+        q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=width, rotary=0.0
+    )
+    rotary = q_rope @ k_rope.swapaxes(-1, -2)
+    parts = [_finished(s, s / np.sqrt(width), c_kv, w_uv, allowed) for s in (content, rotary)]
+    weights = (parts[0].weights + parts[1].weights) / 2
+    output = (weights @ c_kv) @ w_uv.swapaxes(-1, -2)
+    return MLARead(output, weights, content + rotary)
+
+
+@chapter.fault(
+    "mla_both_scales_from_rank",
+    "the explicit form takes its scale from the rank",
+    operation="mla_explicit",
+    story="A shared helper for the scale: both paths wrong together agree with each other.",
+    made_for="mla_by_loops",
+    stays_green="mla_output_in_hull",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    width = c_kv.shape[-1] + q_rope.shape[-1] + 0.0
+    both = _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=width)
+    return _finished(*both, c_kv, w_uv, allowed)
+
+
+@chapter.fault(
+    "mla_output_not_normalised",
+    "the weights that read the latent are exponentials, not divided by their sum",
+    operation="mla_absorbed",
+    story="An absorbed kernel that leaves the division to a step which is not there.",
+    made_for="mla_output_in_hull",
+    stays_green="mla_by_loops",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    done = mla_absorbed(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, allowed=allowed)
+    return done._replace(output=2.0 * done.output)
+
+
+@chapter.fault(
+    "mla_cache_counts_heads",
+    "keys and values are both counted for the latent",
+    operation="mla_cache_elements",
+    story="The factor 2 of an ordinary cache: the latent serves both.",
+    made_for="mla_cache_count",
+    stays_green="mla_worked",
+)
+def _(kv_rank, d_rope, *, layers=1):
+    return 2 * (kv_rank + d_rope) * layers
+
+
+@chapter.fault(
+    "mla_mask_ignored",
+    "the mask does not reach the absorbed path",
+    operation="mla_absorbed",
+    story="Absorption is a decode trick; used in prefill, it needs the mask as well.",
+    made_for="mla_masked",
+    stays_green="mla_joint_score_and_projection",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    return mla_absorbed(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv)
+
+
+@chapter.fault(
+    "mla_truncates_rank",
+    "the larger rank is cut to the smaller",
+    operation="mla_absorbed",
+    story="A slice that makes shapes fit.",
+    made_for="mla_refuses_ranks",
+    stays_green="mla_worked",
+    unguarded=True,
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    r = min(c_kv.shape[-1], w_uk.shape[-1])
+    return mla_absorbed(
+        q_nope,
+        q_rope,
+        c_kv[..., :r],
+        k_rope,
+        w_uk[..., :r],
+        w_uv[..., :r],
+        allowed=allowed,
+    )

@@ -1,0 +1,318 @@
+"""Softmax, temperature and entropy: what must hold, and how it breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ops.softmax import (
+    entropy,
+    log_softmax,
+    logsumexp,
+    softmax,
+    temperature_softmax,
+)
+from ._check import Chapter
+from .online import chapter as chapter  # softmax is told where its pieces are merged
+
+Rng = np.random.Generator
+Inputs = dict[str, Any]
+
+
+# ---- What is drawn ----------------------------------------------------------------
+
+
+def rows_of_scores(rng: Rng, size: int) -> Inputs:
+    """Two rows of size + 2 scores, distinct by at least a tenth."""
+    n = size + 2
+    steps = rng.uniform(0.1, 1.0, size=(2, n)).cumsum(axis=-1)
+    return {"x": rng.permuted(steps, axis=-1)}
+
+
+def nothing(rng: Rng, size: int) -> Inputs:
+    """Worked examples need no draw."""
+    return {}
+
+
+# ---- What must hold ---------------------------------------------------------------
+
+
+@chapter.check(
+    "softmax_near_1000",
+    "Scores near 1000 give the weights of the same scores near 0.",
+    draw=rows_of_scores,
+)
+def _(x):
+    small = np.exp(x)
+    return softmax(x + 1000.0), small / small.sum(axis=-1, keepdims=True)
+
+
+@chapter.check(
+    "softmax_log_odds",
+    "The log of a ratio of weights is the difference of the scores.",
+    draw=rows_of_scores,
+)
+def _(x):
+    p = softmax(x)
+    return np.log(p[:, 1:] / p[:, :1]), x[:, 1:] - x[:, :1]
+
+
+@chapter.check(
+    "softmax_sums_to_one",
+    "Weights sum to one.",
+    draw=rows_of_scores,
+)
+def _(x):
+    return softmax(x).sum(axis=-1), np.ones(len(x))
+
+
+@chapter.check(
+    "logsumexp_of_parts",
+    "The log-sum-exp of a whole is that of its parts; nothing adds nothing.",
+    draw=rows_of_scores,
+)
+def _(x):
+    parts = np.stack(
+        [logsumexp(x[:, :1]), logsumexp(x[:, 1:1]), logsumexp(x[:, 1:])], axis=-1
+    )
+    return logsumexp(parts), np.log(np.exp(x).sum(axis=-1))
+
+
+@chapter.check(
+    "logsumexp_underflow",
+    "Two scores of -745.2 have the log-sum-exp -745.2 + log 2.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # exp(-745.2) is zero in float64, so only a shifted sum can know this.
+    return logsumexp([-745.2, -745.2]), np.float64(-745.2 + 0.6931471805599453)
+
+
+@chapter.check(
+    "log_softmax_far_below",
+    "A log-probability of -1000 is kept; its probability is a rounded zero.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # log softmax((0, -1000)) = (-log1p(e^-1000), -1000 - log1p(e^-1000)).
+    return log_softmax([0.0, -1000.0]), np.array([0.0, -1000.0])
+
+
+@chapter.check(
+    "log_softmax_is_the_log",
+    "The log-softmax is the logarithm of the softmax.",
+    draw=rows_of_scores,
+)
+def _(x):
+    return np.exp(log_softmax(x)), softmax(x)
+
+
+@chapter.check(
+    "temperature_log_odds",
+    "Temperature divides every difference of log-probabilities.",
+    draw=rows_of_scores,
+)
+def _(x):
+    p = temperature_softmax(x, 2.5)
+    return np.log(p[:, 1:] / p[:, :1]), (x[:, 1:] - x[:, :1]) / 2.5
+
+
+@chapter.check(
+    "temperature_limits",
+    "Near zero the largest score takes all; far up the weights are uniform.",
+    draw=rows_of_scores,
+)
+def _(x):
+    largest = (x == x.max(axis=-1, keepdims=True)).astype(float)
+    cold, hot = temperature_softmax(x, 1e-3), temperature_softmax(x, 1e16)
+    return (cold, hot), (largest, np.full(x.shape, 1 / x.shape[-1]))
+
+
+@chapter.check(
+    "entropy_rises_with_temperature",
+    "A hotter softmax is less decided.",
+    draw=rows_of_scores,
+    kind="order",
+)
+def _(x):
+    ladder = [entropy(temperature_softmax(x, t)) for t in (0.3, 0.6, 1.0, 2.0, 4.0)]
+    return np.stack(ladder[1:]), np.stack(ladder[:-1])
+
+
+@chapter.check(
+    "entropy_worked",
+    "Half, a quarter, a quarter and an impossible outcome: one and a half bits.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # (1/2) log 2 + 2 (1/4) log 4 = (3/2) log 2 nats.
+    return entropy([0.5, 0.25, 0.25, 0.0]), np.float64(1.5 * 0.6931471805599453)
+
+
+@chapter.check(
+    "softmax_refuses_empty_rows",
+    "A row with no allowed key is refused.",
+    draw=nothing,
+    kind="refuses",
+)
+def _():
+    return lambda: softmax([[0.0, 1.0], [-np.inf, -np.inf]]), "x has a row"
+
+
+# ---- How it breaks ----------------------------------------------------------------
+
+
+@chapter.fault(
+    "softmax_without_shift",
+    "the largest score is not subtracted",
+    operation="softmax",
+    story="The formula as it is printed; it overflows above 709.",
+    made_for="softmax_near_1000",
+    stays_green="softmax_log_odds",
+)
+def _(x, axis=-1):
+    weights = np.exp(x)
+    return weights / weights.sum(axis=axis, keepdims=True)
+
+
+@chapter.fault(
+    "softmax_in_base_two",
+    "powers of two instead of e",
+    operation="softmax",
+    story="Fast kernels use exp2 and fold log2(e) into the scale; one of the two is easily forgotten.",
+    made_for="softmax_log_odds",
+    stays_green="softmax_sums_to_one",
+)
+def _(x, axis=-1):
+    weights = np.exp2(x - x.max(axis=axis, keepdims=True))
+    return weights / weights.sum(axis=axis, keepdims=True)
+
+
+@chapter.fault(
+    "softmax_over_everything",
+    "the denominator sums over all rows",
+    operation="softmax",
+    story="An axis left out of a sum; a single row cannot see it.",
+    made_for="softmax_sums_to_one",
+    stays_green="online_worked_output",
+)
+def _(x, axis=-1):
+    weights = np.exp(x - x.max(axis=axis, keepdims=True))
+    return weights / weights.sum()
+
+
+@chapter.fault(
+    "softmax_allows_empty_rows",
+    "a row with no allowed key gives zeros",
+    operation="softmax",
+    story="Several libraries return zeros or NaN for a row that is masked throughout.",
+    made_for="softmax_refuses_empty_rows",
+    stays_green="softmax_near_1000",
+    unguarded=True,
+)
+def _(x, axis=-1):
+    top = x.max(axis=axis, keepdims=True)
+    weights = np.exp(x - np.where(np.isfinite(top), top, 0.0))
+    total = weights.sum(axis=axis, keepdims=True)
+    return weights / np.where(total == 0, 1.0, total)
+
+
+@chapter.fault(
+    "logsumexp_without_shift",
+    "the sum of exponentials is taken as it stands",
+    operation="logsumexp",
+    story="log(sum(exp(x))) in one line of code.",
+    made_for="logsumexp_underflow",
+    stays_green="logsumexp_of_parts",
+)
+def _(x, axis=-1):
+    return np.log(np.exp(x).sum(axis=axis))
+
+
+@chapter.fault(
+    "logsumexp_is_the_mean",
+    "the mean is taken instead of the sum",
+    operation="logsumexp",
+    story="logmeanexp under the wrong name: the two differ by log n.",
+    made_for="logsumexp_of_parts",
+    stays_green="softmax_log_odds",
+)
+def _(x, axis=-1):
+    return logsumexp(x, axis) - np.log(max(x.shape[axis], 1))
+
+
+@chapter.fault(
+    "log_softmax_by_log",
+    "the logarithm of the rounded softmax",
+    operation="log_softmax",
+    story="Two library calls instead of one; a rounded zero becomes -inf.",
+    made_for="log_softmax_far_below",
+    stays_green="log_softmax_is_the_log",
+)
+def _(x, axis=-1):
+    return np.log(softmax(x, axis))
+
+
+@chapter.fault(
+    "log_softmax_keeps_shift",
+    "the largest score is subtracted, the log-sum is not",
+    operation="log_softmax",
+    story="Half of a stable formula; the arg max is right.",
+    made_for="log_softmax_is_the_log",
+    stays_green="log_softmax_far_below",
+)
+def _(x, axis=-1):
+    return x - x.max(axis=axis, keepdims=True)
+
+
+@chapter.fault(
+    "temperature_multiplies",
+    "scores are multiplied by the temperature",
+    operation="temperature_softmax",
+    story="Inverse temperature under the name of temperature; at 1 they agree.",
+    made_for="entropy_rises_with_temperature",
+    stays_green="softmax_log_odds",
+)
+def _(logits, t):
+    return softmax(logits * t)
+
+
+@chapter.fault(
+    "temperature_after_softmax",
+    "the weights are divided by the temperature and renormalised",
+    operation="temperature_softmax",
+    story="Temperature applied one line too late: it cancels.",
+    made_for="temperature_log_odds",
+    stays_green="softmax_sums_to_one",
+)
+def _(logits, t):
+    p = softmax(logits) / t
+    return p / p.sum(axis=-1, keepdims=True)
+
+
+@chapter.fault(
+    "entropy_in_bits",
+    "the logarithm is to base two",
+    operation="entropy",
+    story="Bits and nats differ by a factor that no ordering can see.",
+    made_for="entropy_worked",
+    stays_green="entropy_rises_with_temperature",
+)
+def _(p):
+    return entropy(p) / np.log(2.0)
+
+
+@chapter.fault(
+    "entropy_without_minus",
+    "the minus sign is missing",
+    operation="entropy",
+    story="Negative entropy is a common loss term, and a common bug.",
+    made_for="entropy_rises_with_temperature",
+    stays_green="temperature_log_odds",
+)
+def _(p):
+    return -entropy(p)

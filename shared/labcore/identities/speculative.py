@@ -1,0 +1,383 @@
+"""Speculative decoding: what must hold, and how it breaks."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..ops.sampling import top_k
+from ..ops.speculative import (
+    Speculation,
+    expected_tokens,
+    speculative_acceptance,
+    speculative_decode,
+    speculative_distribution,
+    speculative_residual,
+)
+from ._check import Chapter
+
+chapter = Chapter(
+    "speculative-decoding", "Recover the exact target distribution", "The identities"
+)
+Rng = np.random.Generator
+Inputs = dict[str, Any]
+
+
+# ---- What is drawn ----------------------------------------------------------------
+
+
+def two_laws(rng: Rng, size: int) -> Inputs:
+    """A target that falls and a draft that rises, so that they always differ."""
+    n = size + 2
+    p = np.sort(rng.uniform(0.2, 1.0, size=n))[::-1] + np.arange(n)[::-1]
+    q = np.sort(rng.uniform(0.2, 1.0, size=n)) + np.arange(n)
+    return {"p": p / p.sum(), "q": q / q.sum()}
+
+
+def nothing(rng: Rng, size: int) -> Inputs:
+    """Worked examples need no draw."""
+    return {}
+
+
+# ---- What must hold ---------------------------------------------------------------
+
+
+@chapter.check(
+    "speculative_distribution",
+    "Accepted mass plus redrawn mass is the target, token by token.",
+    draw=two_laws,
+)
+def _(p, q):
+    return speculative_distribution(p, q), p
+
+
+@chapter.check(
+    "speculative_acceptance_rate",
+    "The acceptance rate is one minus the total variation distance.",
+    draw=two_laws,
+)
+def _(p, q):
+    return speculative_acceptance(p, q).sum(), 1 - np.abs(p - q).sum() / 2
+
+
+@chapter.check(
+    "speculative_sums_to_one",
+    "The emitted law sums to one.",
+    draw=two_laws,
+)
+def _(p, q):
+    return speculative_distribution(p, q).sum(), np.float64(1.0)
+
+
+@chapter.check(
+    "speculative_worked",
+    "Target (.6, .3, .1), draft (.2, .5, .3): every rejection redraws token 0.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # min: (.2, .3, .1), rate .6. Surplus: (.4, 0, 0), so the residual is (1, 0, 0).
+    p, q = [0.6, 0.3, 0.1], [0.2, 0.5, 0.3]
+    got = speculative_acceptance(p, q), speculative_residual(p, q)
+    return got, (np.array([0.2, 0.3, 0.1]), np.array([1.0, 0.0, 0.0]))
+
+
+@chapter.check(
+    "speculative_enumerated",
+    "Running one round for every draft and a fine grid of numbers gives the target.",
+    draw=two_laws,
+)
+def _(p, q):
+    # The round is a piecewise constant map of its two uniform numbers; their cuts are
+    # the acceptance ratios and the residual's cumulative sums, so midpoints between
+    # consecutive cuts enumerate it exactly.
+    residual = np.maximum(p - q, 0)
+    cuts = np.cumsum(residual / residual.sum())
+    grid = np.arange(1, 16) / 16  # for the laws that wrong versions draw from
+    law = np.zeros(len(p))
+    for token in range(len(p)):
+        ratio = min(1.0, p[token] / q[token])
+        for u, u_mass in _cells([ratio]):
+            for w, w_mass in _cells(np.concatenate([cuts, np.cumsum(p), grid])):
+                p_rows = np.stack([p, np.eye(len(p))[0]])
+                done = speculative_decode(p_rows, q[None], [token], [u, w])
+                law[done.tokens[0]] += q[token] * u_mass * w_mass
+    return law, p
+
+
+@chapter.check(
+    "speculative_trace",
+    "Accept, reject, stop: the rest of the draft and the bonus row are not used.",
+    draw=nothing,
+    kind="exact",
+)
+def _():
+    # Ratio .5/.2 > .9: accepted. Ratio .3/.5 = .6 <= .7: rejected; the residual of
+    # (.5, .3, .2) over (.2, .5, .3) has the single token 0.
+    p = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.0, 0.0, 1.0]])
+    q = np.array([[0.2, 0.5, 0.3], [0.2, 0.5, 0.3]])
+    return speculative_decode(p, q, [0, 1], [0.9, 0.7]), Speculation([0, 0], 1)
+
+
+@chapter.check(
+    "speculative_bonus_token",
+    "When every draft is accepted, the target's next row gives one token more.",
+    draw=nothing,
+    kind="exact",
+)
+def _():
+    p = np.array([[0.5, 0.5], [0.25, 0.75], [0.0, 1.0]])
+    q = np.array([[0.5, 0.5], [0.25, 0.75]])
+    return speculative_decode(p, q, [0, 1], [0.9, 0.9]), Speculation([0, 1, 1], 2)
+
+
+@chapter.check(
+    "speculative_truncated_draft",
+    "A draft truncated to two tokens must be judged by its truncated law.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # Raw draft = target = (.5, .25, .25). The truncated draft is (2/3, 1/3, 0):
+    # min is (.5, .25, 0), and the residual gives the missing quarter to token 2.
+    p = np.array([0.5, 0.25, 0.25])
+    q = top_k(p, 2)
+    got = speculative_acceptance(p, q).sum(), speculative_distribution(p, q)
+    return got, (np.float64(0.75), np.array([0.5, 0.25, 0.25]))
+
+
+@chapter.check(
+    "expected_tokens_enumerated",
+    "The expected length of a round is the mean over its outcomes.",
+    draw=two_laws,
+)
+def _(p, q):
+    alpha, gamma = float(p[0]), 3
+    mean = 0.0
+    for outcome in product([True, False], repeat=gamma):
+        accepted = (*outcome, False).index(False)
+        mass = np.prod([alpha if hit else 1 - alpha for hit in outcome])
+        mean += mass * (accepted + 1)
+    return np.float64(expected_tokens(alpha, gamma)), np.float64(mean)
+
+
+@chapter.check(
+    "speculative_refuses_undrafted",
+    "A draft token that the draft gives probability 0 is refused.",
+    draw=nothing,
+    kind="refuses",
+)
+def _():
+    p, q = [[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0]]
+    return lambda: speculative_decode(p, q, [1], [0.5]), "draft_tokens"
+
+
+def _cells(cuts):
+    """Midpoint and length of each cell that the cuts make of [0, 1)."""
+    edges = np.unique(np.clip(np.concatenate([[0.0], cuts, [1.0]]), 0.0, 1.0))
+    return [
+        ((a + b) / 2, b - a)
+        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        if b - a > 1e-15
+    ]
+
+
+# ---- How it breaks ----------------------------------------------------------------
+
+
+@chapter.fault(
+    "residual_is_the_target",
+    "a rejected token is redrawn from the target itself",
+    operation="speculative_residual",
+    story="The obvious reading of 'ask the target instead'; it favours what was accepted already.",
+    made_for="speculative_distribution",
+    stays_green="speculative_sums_to_one",
+)
+def _(p, q):
+    return p + np.zeros_like(q)
+
+
+@chapter.fault(
+    "residual_absolute",
+    "the residual takes the absolute difference",
+    operation="speculative_residual",
+    story="|p - q| for [p - q]+: it still sums to one.",
+    made_for="speculative_distribution",
+    stays_green="speculative_acceptance_rate",
+)
+def _(p, q):
+    apart = np.abs(p - q)
+    return apart / apart.sum(axis=-1, keepdims=True)
+
+
+@chapter.fault(
+    "residual_reversed",
+    "the residual is the draft's surplus over the target",
+    operation="speculative_residual",
+    story="p and q in the other order: papers disagree on which letter is the draft.",
+    made_for="speculative_worked",
+    stays_green="speculative_sums_to_one",
+)
+def _(p, q):
+    return speculative_residual(q, p)
+
+
+@chapter.fault(
+    "acceptance_always",
+    "every draft is accepted",
+    operation="speculative_acceptance",
+    story="Greedy matching replaced by nothing at all; the output is the draft's law.",
+    made_for="speculative_acceptance_rate",
+    stays_green="speculative_sums_to_one",
+)
+def _(p, q):
+    return q + np.zeros_like(p)
+
+
+@chapter.fault(
+    "acceptance_by_product",
+    "a token is accepted with the target's probability",
+    operation="speculative_acceptance",
+    story="min(1, p/q) forgotten: q(x) p(x) is the chance that two independent draws agree.",
+    made_for="speculative_worked",
+    stays_green="speculative_sums_to_one",
+)
+def _(p, q):
+    return p * q
+
+
+@chapter.fault(
+    "rejected_mass_lost",
+    "the rejected mass is not redrawn but spread by renormalising",
+    operation="speculative_distribution",
+    story="Dividing the accepted mass by its sum looks like a distribution, and is another.",
+    made_for="speculative_distribution",
+    stays_green="speculative_sums_to_one",
+)
+def _(p, q):
+    accepted = speculative_acceptance(p, q)
+    return accepted / accepted.sum(axis=-1, keepdims=True)
+
+
+@chapter.fault(
+    "rejected_mass_dropped",
+    "the rejected mass is not given to anyone",
+    operation="speculative_distribution",
+    story="Half of the proof: accepted mass alone, which is not a distribution.",
+    made_for="speculative_sums_to_one",
+    stays_green="speculative_acceptance_rate",
+)
+def _(p, q):
+    return speculative_acceptance(p, q)
+
+
+@chapter.fault(
+    "round_goes_on_after_rejection",
+    "tokens after a rejected one are still taken",
+    operation="speculative_decode",
+    story="Acceptance computed for the whole block at once, and the first failure not searched for.",
+    made_for="speculative_trace",
+    stays_green="speculative_bonus_token",
+)
+def _(p, q, draft_tokens, uniforms):
+    first = speculative_decode(p, q, draft_tokens, uniforms)
+    if first.accepted == len(draft_tokens):
+        return first
+    bonus = int(np.argmax(p[-1]))
+    rest = [int(t) for t in draft_tokens[first.accepted + 1 :]]
+    return Speculation([*first.tokens, *rest, bonus], first.accepted)
+
+
+@chapter.fault(
+    "round_redraws_from_target",
+    "the replacement token is drawn from the target",
+    operation="speculative_decode",
+    story="The residual forgotten in the loop, although its function is right.",
+    made_for="speculative_enumerated",
+    stays_green="speculative_bonus_token",
+)
+def _(p, q, draft_tokens, uniforms):
+    done = speculative_decode(p, q, draft_tokens, uniforms)
+    if done.accepted == len(draft_tokens) or len(uniforms) == len(draft_tokens):
+        return done
+    law = np.cumsum(p[done.accepted])
+    token = int(np.searchsorted(law / law[-1], uniforms[-1], side="right"))
+    return Speculation([*done.tokens[:-1], token], done.accepted)
+
+
+@chapter.fault(
+    "round_without_bonus",
+    "a round that accepts everything emits no token of its own",
+    operation="speculative_decode",
+    story="One target row thrown away a round: the law is right, the speed is not.",
+    made_for="speculative_bonus_token",
+    stays_green="speculative_trace",
+)
+def _(p, q, draft_tokens, uniforms):
+    done = speculative_decode(p, q, draft_tokens, uniforms)
+    full = done.accepted == len(draft_tokens)
+    return Speculation(done.tokens[:-1], done.accepted) if full else done
+
+
+@chapter.fault(
+    "round_ratio_reversed",
+    "a draft is accepted by q/p",
+    operation="speculative_decode",
+    story="The ratio upside down: good drafts are rejected, bad ones pass.",
+    made_for="speculative_enumerated",
+    stays_green="speculative_bonus_token",
+)
+def _(p, q, draft_tokens, uniforms):
+    tokens: list[int] = []
+    for i, token in enumerate(draft_tokens):
+        p_x, q_x = p[i, token], q[i, token]
+        flipped = 1.0 if p_x == 0 else min(1.0, q_x / p_x)
+        if uniforms[i] >= flipped:
+            law = np.cumsum(speculative_residual(p[i], q[i]))
+            w = uniforms[-1]
+            return Speculation(
+                [*tokens, int(np.searchsorted(law / law[-1], w, side="right"))], i
+            )
+        tokens.append(int(token))
+    law = np.cumsum(p[len(tokens)])
+    last = int(np.searchsorted(law / law[-1], uniforms[-1], side="right"))
+    return Speculation([*tokens, last], len(tokens))
+
+
+@chapter.fault(
+    "draft_judged_untruncated",
+    "top-k returns its input unchanged",
+    operation="top_k",
+    story="The ratio is taken with the law before truncation: nothing is ever rejected.",
+    made_for="speculative_truncated_draft",
+    stays_green="speculative_distribution",
+)
+def _(p, k):
+    return p + 0.0
+
+
+@chapter.fault(
+    "expected_without_bonus",
+    "the bonus token is not counted",
+    operation="expected_tokens",
+    story="The sum from 1 to gamma: off by one token a round.",
+    made_for="expected_tokens_enumerated",
+    stays_green="speculative_distribution",
+)
+def _(alpha, gamma):
+    return sum(alpha**i for i in range(gamma))
+
+
+@chapter.fault(
+    "zero_draft_probability_accepted",
+    "a token that the draft could not have drawn is judged anyway",
+    operation="speculative_decode",
+    story="Division by zero gives an infinite ratio, and the token is always accepted.",
+    made_for="speculative_refuses_undrafted",
+    stays_green="speculative_trace",
+    unguarded=True,
+)
+def _(p, q, draft_tokens, uniforms):
+    return speculative_decode(p, np.maximum(q, 1e-300), draft_tokens, uniforms)

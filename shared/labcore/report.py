@@ -1,0 +1,257 @@
+"""Results as text, JSON and HTML, and the one way this course writes a number."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .identities import CHECKS, FAULTS, Check, Fault, Verdict, recorded
+
+DIGITS = 6
+
+
+def number(x: Any) -> str:
+    """A number for reading: six significant digits, no trailing zeros.
+
+    >>> number(3.870665350571926), number(0.25), number(1e-13), number(7), number(True)
+    ('3.87067', '0.25', '1e-13', '7', 'True')
+    >>> number(float("-inf")), number(-0.0)
+    ('-inf', '0')
+    """
+    if isinstance(x, (bool, np.bool_, int, np.integer)):
+        return str(x)
+    value = float(x)
+    if value == 0:
+        return "0"
+    text = f"{value:.{DIGITS}g}"
+    mantissa, e, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else text
+
+
+def bound(error: float) -> str:
+    """Rounding noise as an upper bound: the power of ten at or above it, or 0.
+
+    The digits of a rounding error differ from one processor to the next, this does not.
+    Nothing below 1e-15 is told apart.
+
+    >>> bound(2.2e-16), bound(0.0), bound(3e-9)
+    ('below 1e-15', 'below 1e-15', 'below 1e-8')
+    """
+    if not math.isfinite(error):
+        return "no number"
+    exponent = max(-15, math.floor(math.log10(error)) + 1 if error else -15)
+    return f"below 1e{exponent}"
+
+
+def plain(x: Any) -> Any:
+    """Arrays, tuples and NumPy scalars as what JSON knows; infinities as strings.
+
+    >>> plain({"a": np.float64(0.5), "b": np.array([1, 2]), "c": -np.inf})
+    {'a': 0.5, 'b': [1, 2], 'c': '-inf'}
+    """
+    if isinstance(x, Mapping):
+        return {str(key): plain(value) for key, value in x.items()}
+    if isinstance(x, (np.ndarray, np.generic)):
+        return plain(x.tolist())
+    if isinstance(x, (list, tuple)):
+        return [plain(part) for part in x]
+    if isinstance(x, float) and not math.isfinite(x):
+        return str(x)
+    return x
+
+
+def as_json(document: Any) -> str:
+    """Valid JSON in ASCII, so that it survives every terminal and locale."""
+    return json.dumps(plain(document), indent=2, allow_nan=False)
+
+
+def rounded(x: Any) -> Any:
+    """The same document with its numbers as they are read: six significant digits.
+
+    Rounding noise below 1e-12 of nothing becomes 0, so that a printed document is the
+    same on every processor.
+
+    >>> rounded({"a": [1 / 3, 1e-17], "b": 4})
+    {'a': [0.333333, 0.0], 'b': 4}
+    """
+    x = plain(x)
+    if isinstance(x, dict):
+        return {key: rounded(value) for key, value in x.items()}
+    if isinstance(x, list):
+        return [rounded(part) for part in x]
+    if isinstance(x, float):
+        return 0.0 if abs(x) < 1e-12 else float(f"{x:.{DIGITS}g}")
+    return x
+
+
+def measured(verdict: Verdict) -> str:
+    """What a run measured, in one word or number."""
+    check = verdict.check
+    if verdict.message:
+        return verdict.message
+    if check.kind == "exact":
+        return "the same" if verdict.held else "not the same"
+    if check.kind == "refuses":
+        return "refused" if verdict.held else "taken"
+    if check.kind in ("order", "differs"):
+        return number(verdict.error) if verdict.held else number(max(verdict.error, 0))
+    return bound(verdict.error) if verdict.held else f"{verdict.error:.1e}"
+
+
+def allowed(check: Check) -> str:
+    """What a check allows: a largest error, or a smallest difference or margin."""
+    if check.kind in ("exact", "refuses"):
+        return "-"
+    sign = "> " if check.kind in ("order", "differs") else "< "
+    return sign + number(check.tolerance)
+
+
+def verdict_word(held: bool) -> str:
+    """holds or broken."""
+    return "holds" if held else "broken"
+
+
+# ---- Text -------------------------------------------------------------------------
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns padded to their widest cell.
+
+    >>> print(table([("a", "bb"), ("ccc", "d")]))
+    a    bb
+    ccc  d
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def checks_text(verdicts: Iterable[Verdict], predicted: Iterable[str] = ()) -> str:
+    """A table of verdicts for a terminal."""
+    predicted = set(predicted)
+    rows = [("check", "measured", "allowed", "verdict", "predicted")]
+    for v in verdicts:
+        rows.append(
+            (
+                v.check.id,
+                measured(v)[:40],
+                allowed(v.check),
+                verdict_word(v.held),
+                "yes" if v.check.id in predicted else "",
+            )
+        )
+    if not predicted:
+        rows = [row[:-1] for row in rows]  # type: ignore[misc]
+    return table(rows)
+
+
+# ---- HTML -------------------------------------------------------------------------
+
+
+def checks_html(
+    verdicts: Iterable[Verdict], caption: str, predicted: Iterable[str] = ()
+) -> str:
+    """A table of verdicts with the margin strip: measured, allowed, nearest mistake."""
+    predicted = set(predicted)
+    body = "".join(_row(v, v.check.id in predicted) for v in verdicts)
+    return (
+        '<table class="checks" role="table">'
+        f"<caption>{html.escape(caption)} <br>"
+        '<span class="holds">measured</span> | allowed | '
+        '<span class="broken">the nearest mistake</span></caption>'
+        '<thead role="rowgroup"><tr role="row">'
+        '<th role="columnheader">check</th>'
+        '<th role="columnheader"><span class="scale" aria-label="error, log scale">'
+        "<span>1e-18</span><span>1e-9</span><span>1</span></span></th>"
+        '<th role="columnheader" class="n">measured</th>'
+        '<th role="columnheader" class="n">allowed</th>'
+        '<th role="columnheader">verdict</th></tr></thead>'
+        f'<tbody role="rowgroup">{body}</tbody></table>'
+    )
+
+
+def _row(v: Verdict, predicted: bool) -> str:
+    claim = html.escape(v.check.claim)
+    claim = f"<mark>{claim}</mark>" if predicted else claim
+    word = verdict_word(v.held)
+    return (
+        f'<tr role="row"{"" if v.held else " class=bad"}>'
+        f'<td role="cell">{claim}<code>{v.check.id}</code></td>'
+        f'<td role="cell">{strip(v)}</td>'
+        f'<td role="cell" class="n" data-l="measured">{html.escape(measured(v))}</td>'
+        f'<td role="cell" class="n" data-l="allowed">'
+        f"{html.escape(allowed(v.check))}</td>"
+        f'<td role="cell"><span class="{word}">{word}</span></td></tr>'
+    )
+
+
+def strip(v: Verdict) -> str:
+    """The margin strip of one check, from 1e-18 to 1 on a logarithmic axis."""
+    check = v.check
+    if check.kind in ("exact", "refuses"):
+        return ""
+    row = recorded()["checks"].get(check.id, {})
+    marks = [
+        '<path class="axis" d="M4 8H116"/>',
+        f'<path class="tol" d="M{_place(check.tolerance)} 2v12"/>',
+    ]
+    gap = row.get("gap")
+    if gap is not None and v.held:
+        marks.append(f'<path class="gap" d="{_cross(_place(gap))}"/>')
+    if v.held:
+        error = max(v.error, 1e-15) if check.kind in ("equal", "value") else v.error
+        marks.append(f'<circle class="err" cx="{_place(error)}" cy="8" r="3.4"/>')
+    elif math.isfinite(v.error):
+        marks.append(f'<path class="bad" d="{_cross(_place(v.error))}"/>')
+    return (
+        '<svg class="strip" viewBox="0 0 120 16" width="120" height="16" '
+        f'aria-hidden="true">{"".join(marks)}</svg>'
+    )
+
+
+def _place(value: float) -> float:
+    exponent = math.log10(max(abs(value), 1e-18))
+    return round(4 + 112 * min(max(exponent + 18, 0.0), 18.0) / 18, 1)
+
+
+def _cross(x: float) -> str:
+    return f"M{x - 3:g} 5l6 6M{x + 3:g} 5l-6 6"
+
+
+def faults_html(chapter: str, most: int = 8) -> str:
+    """The faults of a chapter and what each breaks: the answers to the predictions."""
+    rows = []
+    for fault in FAULTS.values():
+        if fault.chapter != chapter:
+            continue
+        red = recorded()["faults"][fault.id]["red"]
+        here = [id for id in red if CHECKS[id].chapter == chapter]
+        shown = "".join(f"<li><code>{id}</code></li>" for id in here[:most])
+        more = f"<li>and {len(here) - most} more</li>" if len(here) > most else ""
+        rows.append(
+            '<tr role="row">'
+            f'<td role="cell">{html.escape(fault.title)}<code>{fault.id}</code></td>'
+            f'<td role="cell" data-l="broken"><ul>{shown}{more}</ul></td>'
+            f'<td role="cell" data-l="stays green"><code>{fault.stays_green}</code></td>'
+            "</tr>"
+        )
+    return (
+        '<table class="faults" role="table"><thead role="rowgroup"><tr role="row">'
+        '<th role="columnheader">fault</th><th role="columnheader">'
+        '<span class="broken">broken</span></th><th role="columnheader">'
+        '<span class="holds">stays green</span></th></tr></thead>'
+        f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'
+    )
+
+
+def fault_text(fault: Fault) -> str:
+    """A fault in two lines."""
+    return f"{fault.id}: {fault.operation}: {fault.title}\n    {fault.story}"
