@@ -18,7 +18,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,9 @@ class TooSlow(BaseException):
 
 
 @contextmanager
-def broken(fault: str | None = None, /, **stand_ins: Callable[..., Any]) -> Iterator[None]:
+def broken(
+    fault: str | None = None, /, **stand_ins: Callable[..., Any]
+) -> Iterator[None]:
     """Put a named fault, or functions of your own, behind the doors for one block.
 
     ``lab.broken("gated_decay_after_write")`` or ``lab.broken(softmax=f)``. Whoever
@@ -57,7 +59,9 @@ def broken(fault: str | None = None, /, **stand_ins: Callable[..., Any]) -> Iter
         replaced[known.operation] = _op.StandIn(known.by, known.unguarded)
     for name, function in stand_ins.items():
         if not callable(function):
-            raise ValueError(f"{name} must be a function, got {type(function).__name__}")
+            raise ValueError(
+                f"{name} must be a function, got {type(function).__name__}"
+            )
         replaced[_known("operation", name, _operations())] = _op.StandIn(function)
     with _op.replaced(replaced):
         yield
@@ -94,12 +98,12 @@ class Outcome:
     """What happened to the checks while a student's function stood in."""
 
     operation: str
+    what: str  # whose version stood in: yours, or a known fault
     verdicts: list[Verdict]
     predicted: tuple[str, ...]
     elsewhere: int  # checks of other chapters that broke
     asked_elsewhere: int
     stopped: str = ""
-    reference: dict[str, Verdict] = field(default_factory=dict, repr=False)
 
     @property
     def all_held(self) -> bool:
@@ -163,18 +167,29 @@ class Outcome:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        caption = f"The checks, with your {self.operation} in place."
-        table = report.checks_html(self.verdicts, caption, self.predicted)
-        details = "".join(
-            f"<details><summary>{v.check.id}</summary>"
-            f'<pre class="counter">{report.html.escape(text)}</pre></details>'
-            for v, text in self.counterexamples()
+        told = [v for v in self.verdicts if not v.held or v.check.id in self.predicted]
+        quiet = [v for v in self.verdicts if v not in told]
+        caption = f"Broken or predicted, with {self.what}."
+        table = report.checks_html(told, caption, self.predicted) if told else ""
+        details = ""
+        if self.red:
+            examples = "\n\n".join(text for _, text in self.counterexamples())
+            details += _disclosure(
+                "The smallest counterexamples",
+                f'<pre class="counter">{report.html.escape(examples)}</pre>',
+            )
+        if quiet:
+            details += _disclosure(
+                f"The {len(quiet)} checks that hold and were not predicted",
+                report.checks_html(quiet, f"Not broken, with {self.what}."),
+            )
+        return (
+            f'{table}<p class="say">{report.html.escape(self.sentence())}</p>{details}'
         )
-        return f'{table}<p class="say">{report.html.escape(self.sentence())}</p>{details}'
 
 
 def try_it(
-    function: Mine | Callable[..., Any] | None = None,
+    function: Mine | Callable[..., Any] | str | None = None,
     /,
     *,
     predict: Sequence[str] = (),
@@ -183,14 +198,15 @@ def try_it(
 ) -> Outcome:
     """Run the checks with your function behind its door, and score your prediction.
 
-    ``try_it(gated_write, predict=[...])`` for a function named like its operation, or
-    ``try_it(gated_write=f)``. The checks of the operation's own chapter are shown, and
-    up to eight of them may be predicted; the rest of the course is told in a sentence.
+    ``try_it(gated_write, predict=[...])`` for a function named like its operation,
+    ``try_it(gated_write=f)`` for another, ``try_it("fault_id")`` for a known fault.
+    The checks of the operation's own chapter are shown, and up to eight of them may be
+    predicted; the rest of the course is told in a sentence.
     The run ends at the first time-out. A function in C that never returns cannot be
     stopped from Python: interrupt the kernel (in a notebook: press i twice), and
     restart it if that does not help.
     """
-    name, stand_in = _one_function(function, named)
+    name, stand_in = _stand_in(function, named)
     home = _chapter_of(name)
     predicted = _predictions(predict, home)
     reached = [c for c in CHECKS.values() if name in reach(c)]
@@ -199,15 +215,20 @@ def try_it(
     verdicts: list[Verdict] = []
     elsewhere = asked = 0
     stopped = ""
-    with broken(**{name: guarded(name, stand_in)}):
+    with _op.replaced({name: stand_in}):
         for check in [*here, *there]:
             try:
                 with time_limit(seconds):
-                    verdict = smallest_failure(check) if check in reached else run(check)
+                    verdict = (
+                        smallest_failure(check) if check in reached else run(check)
+                    )
             except TooSlow as slow:
                 stopped = f"The run was stopped: {slow}."
                 verdict = _gave_up(check, str(slow))
-            except (SystemExit, KeyboardInterrupt, GeneratorExit) as left:
+            except KeyboardInterrupt:
+                stopped = "The run was interrupted."
+                verdict = _gave_up(check, "interrupted")
+            except (SystemExit, GeneratorExit) as left:
                 words = f"{name} raised {type(left).__name__}: an operation must return"
                 verdict = _gave_up(check, words)
             if check.chapter == home:
@@ -219,7 +240,10 @@ def try_it(
                 break
     done = {v.check.id for v in verdicts}
     verdicts += [_gave_up(c, "not run") for c in here if stopped and c.id not in done]
-    return Outcome(name, verdicts, predicted, elsewhere, asked, stopped)
+    what = f"your {name}"
+    if isinstance(function, str):
+        what = f"this fault of {name}: {FAULTS[function].title}"
+    return Outcome(name, what, verdicts, predicted, elsewhere, asked, stopped)
 
 
 def smallest_failure(check: Check, seeds: Iterable[int] = range(3)) -> Verdict:
@@ -309,6 +333,10 @@ def time_limit(seconds: float) -> Iterator[None]:
             done.set()
 
 
+def _disclosure(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>{body}</details>"
+
+
 # ---- Small parts ------------------------------------------------------------------
 
 
@@ -325,10 +353,15 @@ def _known(what: str, name: str, names: Iterable[str]) -> str:
     return name
 
 
-def _one_function(
-    function: Mine | Callable[..., Any] | None, named: dict[str, Callable[..., Any]]
-) -> tuple[str, Callable[..., Any]]:
+def _stand_in(
+    function: Mine | Callable[..., Any] | str | None,
+    named: dict[str, Callable[..., Any]],
+) -> tuple[str, _op.StandIn]:
+    """The operation that is replaced, and by what; a student's function is guarded."""
     given = dict(named)
+    if isinstance(function, str) and not named:
+        fault = FAULTS[_known("fault", function, FAULTS)]
+        return fault.operation, _op.StandIn(fault.by, fault.unguarded)
     if function is not None:
         if not callable(function):
             raise ValueError(f"try_it wants a function, got {type(function).__name__}")
@@ -339,7 +372,8 @@ def _one_function(
     if name == "<lambda>":
         raise ValueError("a lambda has no name: write try_it(softmax=lambda x: ...)")
     _known("operation", name, _operations())
-    return name, stand_in.function if isinstance(stand_in, Mine) else stand_in
+    written = stand_in.function if isinstance(stand_in, Mine) else stand_in
+    return name, _op.StandIn(guarded(name, written))
 
 
 def _chapter_of(operation: str) -> str:
@@ -385,7 +419,9 @@ def _same_form(name: str, got: Any, want: Any) -> Any:
             )
         got = np.array(got, subok=False)
         if got.shape != want.shape:
-            raise StudentError(f"{name} returned shape {got.shape}, wanted {want.shape}")
+            raise StudentError(
+                f"{name} returned shape {got.shape}, wanted {want.shape}"
+            )
         if got.dtype.kind != want.dtype.kind:
             raise StudentError(f"{name} returned {got.dtype}, wanted {want.dtype}")
         return got

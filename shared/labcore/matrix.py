@@ -99,7 +99,9 @@ def _row(check: Check, problems: list[str]) -> dict[str, Any]:
     verdicts = at_every_seed(check)
     for v in verdicts:
         if v.message or (check.kind in ("exact", "refuses") and not v.held):
-            problems.append(f"{check.id} does not hold at {v.seed}/{v.size}: {v.message}")
+            problems.append(
+                f"{check.id} does not hold at {v.seed}/{v.size}: {v.message}"
+            )
     errors = [v.error for v in verdicts]
     if check.kind in ("exact", "refuses"):
         floor, tolerance = 0.0, 0.0

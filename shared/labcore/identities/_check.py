@@ -184,8 +184,8 @@ def run(check: Check, seed: int = 0, size: int = 2) -> Verdict:
             got, want = check.sides(**inputs)
             if check.kind == "refuses":
                 return _refusal(check, got, want, seed, size)
-        except Exception as error:
-            words = f"{type(error).__name__}: {error}"
+        except Exception as raised:
+            words = f"{type(raised).__name__}: {raised}"
             return Verdict(check, False, np.inf, np.inf, seed, size, words)
         if check.kind == "order":
             error, absolute, message = _margin(got, want)

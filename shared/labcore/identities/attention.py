@@ -196,7 +196,10 @@ def _(q, k, v):
 
 @chapter.check(
     "window_over_the_length",
-    "A window as long as the sequence is no window; shorter, it is the mean of the last.",
+    (
+        "A window as long as the sequence is no window; shorter, it is the mean of the"
+        " last."
+    ),
     draw=a_sequence,
 )
 def _(q, k, v):
@@ -270,7 +273,10 @@ def _(n_queries, n_keys, *, offset=None, window=None):
     "mask_top_left",
     "the mask ignores the prefix in the cache",
     operation="causal_mask",
-    story="PyTorch's is_causal=True aligns the triangle top left when there are more keys than queries; a square test cannot see it.",
+    story=(
+        "PyTorch's is_causal=True aligns the triangle top left when there are more "
+        "keys than queries; a square test cannot see it."
+    ),
     made_for="chunk_mask_offset",
     stays_green="future_perturbation",
 )
@@ -283,7 +289,10 @@ def _(n_queries, n_keys, *, offset=None, window=None):
     "mask_without_diagonal",
     "a token cannot read itself",
     operation="causal_mask",
-    story="A strict inequality; the first row is then empty, which only a strict softmax refuses.",
+    story=(
+        "A strict inequality; the first row is then empty, which only a strict softmax"
+        " refuses."
+    ),
     made_for="attention_first_row",
     stays_green="kv_head_map",
 )
@@ -324,7 +333,10 @@ def _(q, k, *, allowed=None, scale=None):
     "mask_by_finite_fill",
     "masked scores are set to -1e9 instead of -inf",
     operation="attention_weights",
-    story="A long-lived habit from half precision; scores below the fill give the masked key all the weight.",
+    story=(
+        "A long-lived habit from half precision; scores below the fill give the masked"
+        " key all the weight."
+    ),
     made_for="masked_key_has_no_weight",
     stays_green="future_perturbation",
 )
@@ -369,7 +381,10 @@ def _(q, k, *, allowed=None, scale=None):
     "cache_appends_in_front",
     "new keys go in front of the old ones",
     operation="kv_append",
-    story="The order of a concatenation; without positions a single decode step cannot see it.",
+    story=(
+        "The order of a concatenation; without positions a single decode step cannot "
+        "see it."
+    ),
     made_for="prefill_then_decode",
     stays_green="causal_prefix_reads",
 )

@@ -199,7 +199,11 @@ def _(S, k, v, beta, retention):
 def _():
     # Writing the value 0 with beta 1 projects; writing nothing decays. On the state
     # I the two orders leave the matrices P D and D P, a quarter apart off the diagonal.
-    k, decay, zero = np.array([1.0, 1.0]) / np.sqrt(2), np.array([1.0, 0.5]), np.zeros(2)
+    k, decay, zero = (
+        np.array([1.0, 1.0]) / np.sqrt(2),
+        np.array([1.0, 0.5]),
+        np.zeros(2),
+    )
     decay_first = gated_write(np.eye(2), k, zero, 1.0, decay)
     project_first = np.diag(decay) @ delta_write(np.eye(2), k, zero, 1.0)
     return decay_first, project_first
@@ -318,7 +322,10 @@ def _(S, k, v, beta, retention):
     "gated_error_before_decay",
     "the error is read from the state before it decays",
     operation="gated_write",
-    story="The order that a linear-attention library's reference kernel was reported to get wrong; the source article asks for it by name.",
+    story=(
+        "The order that a linear-attention library's reference kernel was reported to "
+        "get wrong; the source article asks for it by name."
+    ),
     made_for="gated_worked_matrix",
     stays_green="gated_no_decay_limit",
 )
@@ -358,7 +365,10 @@ def _(S, k, v, beta, retention):
     "gated_log_decay",
     "the retention is taken for its logarithm",
     operation="gated_write",
-    story="Fused kernels take log alpha; a caller who passes alpha decays by its exponential.",
+    story=(
+        "Fused kernels take log alpha; a caller who passes alpha decays by its "
+        "exponential."
+    ),
     made_for="gated_no_write_limit",
     stays_green="gated_equal_channels",
 )
@@ -370,7 +380,9 @@ def _(S, k, v, beta, retention):
     "delta_additive_write",
     "the value is added without subtracting what the key reads",
     operation="delta_write",
-    story="This is the write of linear attention; the correction is the whole delta rule.",
+    story=(
+        "This is the write of linear attention; the correction is the whole delta rule."
+    ),
     made_for="delta_unit_key_overwrite",
     stays_green="delta_orthogonal_read",
 )
@@ -396,7 +408,10 @@ def _(S, k, v, beta):
     "delta_normalises_key",
     "the key is normalised inside the write",
     operation="delta_write",
-    story="Some implementations normalise in the layer, some in the kernel; doing it in both is silent, doing it in neither is not.",
+    story=(
+        "Some implementations normalise in the layer, some in the kernel; doing it in "
+        "both is silent, doing it in neither is not."
+    ),
     made_for="delta_long_key_overshoots",
     stays_green="delta_unit_key_overwrite",
 )
@@ -408,7 +423,10 @@ def _(S, k, v, beta):
     "delta_writes_to_every_row",
     "the error is added to every row, not along the key",
     operation="delta_write",
-    story="The outer product forgotten: shapes still broadcast, and a scalar state agrees.",
+    story=(
+        "The outer product forgotten: shapes still broadcast, and a scalar state "
+        "agrees."
+    ),
     made_for="delta_orthogonal_read",
     stays_green="gated_decay_then_correct",
 )
@@ -421,7 +439,10 @@ def _(S, k, v, beta):
     "gated_scalar_decays_one_row",
     "a retention that is one number decays the first channel only",
     operation="gated_write",
-    story="A number padded with ones to the width of the gates; gates of full width are right.",
+    story=(
+        "A number padded with ones to the width of the gates; gates of full width are "
+        "right."
+    ),
     made_for="gated_equal_channels",
     stays_green="gated_no_write_limit",
 )
@@ -453,7 +474,9 @@ def _(q, k, v, beta, *, retention=None, initial=None):
     "delta_ignores_initial_state",
     "the state that was handed over is dropped",
     operation="delta_attention",
-    story="A cache that is filled and never read: every test from an empty state passes.",
+    story=(
+        "A cache that is filled and never read: every test from an empty state passes."
+    ),
     made_for="delta_state_handover",
     stays_green="delta_unit_key_overwrite",
 )

@@ -195,7 +195,10 @@ def _():
     "kernel_without_denominator",
     "the denominator is dropped",
     operation="kernel_attention",
-    story="Named by the source article; some layers drop it on purpose and normalise later.",
+    story=(
+        "Named by the source article; some layers drop it on purpose and normalise "
+        "later."
+    ),
     made_for="kernel_constant_values",
     stays_green="kernel_future_independence",
 )
@@ -250,7 +253,10 @@ def _(fq, fk, v, *, causal=True):
     "kernel_recurrence_unnormalised",
     "the recurrence keeps no normaliser",
     operation="kernel_attention_recurrent",
-    story="The same omission in the recurrent form: both forms dropped agree with each other.",
+    story=(
+        "The same omission in the recurrent form: both forms dropped agree with each "
+        "other."
+    ),
     made_for="normalized_kernel_recurrence",
     stays_green="kernel_state_is_a_sum",
 )
@@ -343,7 +349,9 @@ def _(fq, fk, v, *, chunk, initial=None):
     "elu_by_expm1",
     "the feature is computed as expm1(x) + 1",
     operation="elu_plus_one",
-    story="elu(x) + 1 from a library: exactly zero below -37, and a denominator with it.",
+    story=(
+        "elu(x) + 1 from a library: exactly zero below -37, and a denominator with it."
+    ),
     made_for="elu_plus_one_tail",
     stays_green="kernel_is_not_softmax",
 )

@@ -74,9 +74,7 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
             ]
             e = np.exp(np.array(scores) / np.sqrt(q_nope.shape[2] + q_rope.shape[2]))
             values = [w_uv[h] @ c for c in c_kv]
-            output[h, i] = sum(
-                w * v for w, v in zip(e / e.sum(), values, strict=True)
-            )
+            output[h, i] = sum(w * v for w, v in zip(e / e.sum(), values, strict=True))
     return mla_explicit(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv).output, output
 
 
@@ -172,7 +170,8 @@ def _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, width, rotary=1.0):
     return scores, scores / np.sqrt(width)
 
 
-def _finished(scores, scaled, c_kv, w_uv, allowed):
+def _finished(scores_and_scaled, c_kv, w_uv, allowed):
+    scores, scaled = scores_and_scaled
     masked = scaled if allowed is None else np.where(allowed, scaled, -np.inf)
     weights = softmax(masked)
     return MLARead((weights @ c_kv) @ w_uv.swapaxes(-1, -2), weights, scores)
@@ -182,27 +181,32 @@ def _finished(scores, scaled, c_kv, w_uv, allowed):
     "mla_scale_from_rank",
     "the scale is taken from the rank of the latent",
     operation="mla_absorbed",
-    story="The absorbed query has as many entries as the rank, and attention divides by the root of what it is given.",
+    story=(
+        "The absorbed query has as many entries as the rank, and attention divides by "
+        "the root of what it is given."
+    ),
     made_for="mla_worked",
     stays_green="mla_output_in_hull",
 )
 def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
     width = c_kv.shape[-1] + q_rope.shape[-1] + 0.0
     both = _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=width)
-    return _finished(*both, c_kv, w_uv, allowed)
+    return _finished(both, c_kv, w_uv, allowed)
 
 
 @chapter.fault(
     "mla_scale_without_rotary",
     "the scale forgets the rotary entries",
     operation="mla_absorbed",
-    story="1/sqrt(d_nope): the rotary part was added to the scores and not to the width.",
+    story=(
+        "1/sqrt(d_nope): the rotary part was added to the scores and not to the width."
+    ),
     made_for="mla_worked",
     stays_green="mla_output_in_hull",
 )
 def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
     both = _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=q_nope.shape[-1])
-    return _finished(*both, c_kv, w_uv, allowed)
+    return _finished(both, c_kv, w_uv, allowed)
 
 
 @chapter.fault(
@@ -216,14 +220,16 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
 def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
     width = q_nope.shape[-1] + q_rope.shape[-1]
     both = _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=width, rotary=0.0)
-    return _finished(*both, c_kv, w_uv, allowed)
+    return _finished(both, c_kv, w_uv, allowed)
 
 
 @chapter.fault(
     "mla_separate_softmaxes",
     "each score term has a softmax of its own",
     operation="mla_explicit",
-    story="Named by the source article: two attentions averaged are not one over a sum.",
+    story=(
+        "Named by the source article: two attentions averaged are not one over a sum."
+    ),
     made_for="mla_one_softmax",
     stays_green="mla_output_in_hull",
 )
@@ -233,7 +239,10 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
         q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=width, rotary=0.0
     )
     rotary = q_rope @ k_rope.swapaxes(-1, -2)
-    parts = [_finished(s, s / np.sqrt(width), c_kv, w_uv, allowed) for s in (content, rotary)]
+    parts = [
+        _finished((s, s / np.sqrt(width)), c_kv, w_uv, allowed)
+        for s in (content, rotary)
+    ]
     weights = (parts[0].weights + parts[1].weights) / 2
     output = (weights @ c_kv) @ w_uv.swapaxes(-1, -2)
     return MLARead(output, weights, content + rotary)
@@ -243,14 +252,17 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
     "mla_both_scales_from_rank",
     "the explicit form takes its scale from the rank",
     operation="mla_explicit",
-    story="A shared helper for the scale: both paths wrong together agree with each other.",
+    story=(
+        "A shared helper for the scale: both paths wrong together agree with each "
+        "other."
+    ),
     made_for="mla_by_loops",
     stays_green="mla_output_in_hull",
 )
 def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
     width = c_kv.shape[-1] + q_rope.shape[-1] + 0.0
     both = _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, width=width)
-    return _finished(*both, c_kv, w_uv, allowed)
+    return _finished(both, c_kv, w_uv, allowed)
 
 
 @chapter.fault(

@@ -19,9 +19,7 @@ from ..ops.online import (
 from ..ops.softmax import softmax
 from ._check import Chapter
 
-chapter = Chapter(
-    "softmax-summaries", "Merging softmax summaries", "The identities"
-)
+chapter = Chapter("softmax-summaries", "Merging softmax summaries", "The identities")
 Rng = np.random.Generator
 Inputs = dict[str, Any]
 
@@ -110,8 +108,10 @@ def _(score_chunks, value_chunks):
 )
 def _():
     # Shifted by 1001: (2 e^-1 + 4 + 8 e^-2) / (e^-1 + 1 + e^-2), at 50 digits.
-    got = online_softmax([[1000.0, 1001.0], [999.0]], [[[2.0], [4.0]], [[8.0]]])
-    return got[0], np.float64(3.870665350571926)
+    want = np.float64(3.870665350571926)
+    direct = softmax([1000.0, 1001.0, 999.0]) @ np.array([2.0, 4.0, 8.0])
+    pieces = online_softmax([[1000.0, 1001.0], [999.0]], [[[2.0], [4.0]], [[8.0]]])
+    return (direct, pieces[0]), (want, want)
 
 
 @chapter.check(
@@ -165,8 +165,8 @@ def _(scores, values):
     got = summarize(scores[2], values[2])
     weights = np.exp(scores[2] - max(scores[2]))
     return got, SoftmaxSummary(
-        np.float64(max(scores[2])),
-        np.float64(sum(weights)),
+        np.array(max(scores[2])),
+        np.array(sum(weights)),
         sum(w * v for w, v in zip(weights, values[2], strict=True)),
     )
 
@@ -256,7 +256,10 @@ def _():
     "merge_not_rescaled",
     "the past is not rescaled to the new maximum",
     operation="merge",
-    story="The accumulator of a fused kernel left as it was; right whenever the maximum comes first.",
+    story=(
+        "The accumulator of a fused kernel left as it was; right whenever the maximum "
+        "comes first."
+    ),
     made_for="online_softmax",
     stays_green="one_chunk_is_the_row",
 )
@@ -302,7 +305,10 @@ def _(a, b):
     "merge_without_guard",
     "two empty summaries subtract infinity from infinity",
     operation="merge",
-    story="The NaN that several inference engines met when a partition of the cache was empty.",
+    story=(
+        "The NaN that several inference engines met when a partition of the cache was "
+        "empty."
+    ),
     made_for="merge_empty_neutral",
     stays_green="merge_associative",
 )

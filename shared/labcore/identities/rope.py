@@ -210,7 +210,10 @@ def _():
     "rotation_by_negative_angle",
     "the rotation turns clockwise",
     operation="rope_rotation",
-    story="The source's two RoPE checks cannot see it, although the article says that they do: both sides turn the wrong way together.",
+    story=(
+        "The source's two RoPE checks cannot see it, although the article says that "
+        "they do: both sides turn the wrong way together."
+    ),
     made_for="rope_rotation_sign",
     stays_green="rope_relative_identity",
 )
@@ -271,7 +274,10 @@ def _(x, positions, *, base=10000.0, layout="interleaved"):
     "rope_positions_from_zero",
     "positions are counted from the start of what is passed in",
     operation="rope",
-    story="Position ids that restart with every decode step, instead of going on behind the cache.",
+    story=(
+        "Position ids that restart with every decode step, instead of going on behind "
+        "the cache."
+    ),
     made_for="rope_cached_positions",
     stays_green="rope_keeps_length",
 )
@@ -296,7 +302,10 @@ def _(x, positions, *, base=10000.0, layout="interleaved"):
     "rope_grows_with_position",
     "later positions are longer as well as turned",
     operation="rope",
-    story="A length factor of a context extension, applied to the vectors and not to the scores.",
+    story=(
+        "A length factor of a context extension, applied to the vectors and not to the"
+        " scores."
+    ),
     made_for="rope_keeps_length",
     stays_green="rope_worked",
 )
@@ -340,7 +349,9 @@ def _(x, positions, *, base=10000.0, layout="interleaved"):
     "rope_exponent_by_index",
     "the exponent is i/d, not 2i/d",
     operation="rope_frequencies",
-    story="Index of the plane for index of its first entry: every relative check agrees.",
+    story=(
+        "Index of the plane for index of its first entry: every relative check agrees."
+    ),
     made_for="rope_frequency_exponent",
     stays_green="rope_relative_scores",
 )

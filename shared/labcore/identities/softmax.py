@@ -13,8 +13,7 @@ from ..ops.softmax import (
     softmax,
     temperature_softmax,
 )
-from ._check import Chapter
-from .online import chapter as chapter  # softmax is told where its pieces are merged
+from .online import chapter  # softmax is told where its pieces are merged
 
 Rng = np.random.Generator
 Inputs = dict[str, Any]
@@ -183,7 +182,10 @@ def _(x, axis=-1):
     "softmax_in_base_two",
     "powers of two instead of e",
     operation="softmax",
-    story="Fast kernels use exp2 and fold log2(e) into the scale; one of the two is easily forgotten.",
+    story=(
+        "Fast kernels use exp2 and fold log2(e) into the scale; one of the two is "
+        "easily forgotten."
+    ),
     made_for="softmax_log_odds",
     stays_green="softmax_sums_to_one",
 )

@@ -158,7 +158,7 @@ def _(p, q):
     mean = 0.0
     for outcome in product([True, False], repeat=gamma):
         accepted = (*outcome, False).index(False)
-        mass = np.prod([alpha if hit else 1 - alpha for hit in outcome])
+        mass = float(np.prod([alpha if hit else 1 - alpha for hit in outcome]))
         mean += mass * (accepted + 1)
     return np.float64(expected_tokens(alpha, gamma)), np.float64(mean)
 
@@ -191,7 +191,10 @@ def _cells(cuts):
     "residual_is_the_target",
     "a rejected token is redrawn from the target itself",
     operation="speculative_residual",
-    story="The obvious reading of 'ask the target instead'; it favours what was accepted already.",
+    story=(
+        "The obvious reading of 'ask the target instead'; it favours what was accepted"
+        " already."
+    ),
     made_for="speculative_distribution",
     stays_green="speculative_sums_to_one",
 )
@@ -240,7 +243,10 @@ def _(p, q):
     "acceptance_by_product",
     "a token is accepted with the target's probability",
     operation="speculative_acceptance",
-    story="min(1, p/q) forgotten: q(x) p(x) is the chance that two independent draws agree.",
+    story=(
+        "min(1, p/q) forgotten: q(x) p(x) is the chance that two independent draws "
+        "agree."
+    ),
     made_for="speculative_worked",
     stays_green="speculative_sums_to_one",
 )
@@ -252,7 +258,10 @@ def _(p, q):
     "rejected_mass_lost",
     "the rejected mass is not redrawn but spread by renormalising",
     operation="speculative_distribution",
-    story="Dividing the accepted mass by its sum looks like a distribution, and is another.",
+    story=(
+        "Dividing the accepted mass by its sum looks like a distribution, and is "
+        "another."
+    ),
     made_for="speculative_distribution",
     stays_green="speculative_sums_to_one",
 )
@@ -277,7 +286,10 @@ def _(p, q):
     "round_goes_on_after_rejection",
     "tokens after a rejected one are still taken",
     operation="speculative_decode",
-    story="Acceptance computed for the whole block at once, and the first failure not searched for.",
+    story=(
+        "Acceptance computed for the whole block at once, and the first failure not "
+        "searched for."
+    ),
     made_for="speculative_trace",
     stays_green="speculative_bonus_token",
 )
@@ -350,7 +362,9 @@ def _(p, q, draft_tokens, uniforms):
     "draft_judged_untruncated",
     "top-k returns its input unchanged",
     operation="top_k",
-    story="The ratio is taken with the law before truncation: nothing is ever rejected.",
+    story=(
+        "The ratio is taken with the law before truncation: nothing is ever rejected."
+    ),
     made_for="speculative_truncated_draft",
     stays_green="speculative_distribution",
 )

@@ -84,7 +84,8 @@ def _in_chunks(
 def delta_write(S: Array, k: Array, v: Array, beta: float | Array) -> Array:
     r"""Read what the key returns, and write a share of the error back.
 
-    $$S' = S + \beta\, k \,(v - k^\top S)^\top = (I - \beta k k^\top) S + \beta k v^\top$$
+    $$S' = S + \beta\, k \,(v - k^\top S)
+    = (I - \beta k k^\top) S + \beta k v^\top$$
 
     S: (..., d_k, d_v), read as q @ S; k: (..., d_k); v: (..., d_v);
     beta: a number or (...), from 0 to 2. With a unit key, beta = 1 makes the key read
@@ -95,7 +96,9 @@ def delta_write(S: Array, k: Array, v: Array, beta: float | Array) -> Array:
     [[7.0]]
     """
     error = v - (k[..., None, :] @ S)[..., 0, :]
-    return S + np.asarray(beta)[..., None, None] * (k[..., :, None] * error[..., None, :])
+    return S + np.asarray(beta)[..., None, None] * (
+        k[..., :, None] * error[..., None, :]
+    )
 
 
 @op(_gated, floats="S k v beta retention")
@@ -145,9 +148,7 @@ def delta_attention(
     S = _start(k, v) if initial is None else initial
     reads = []
     for t in range(k.shape[-2]):
-        S = gated_write(
-            S, k[..., t, :], v[..., t, :], beta[..., t], alpha[..., t, :]
-        )
+        S = gated_write(S, k[..., t, :], v[..., t, :], beta[..., t], alpha[..., t, :])
         reads.append((q[..., t, None, :] @ S)[..., 0, :])
     return np.stack(reads, axis=-2), S
 

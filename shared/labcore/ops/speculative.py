@@ -24,9 +24,15 @@ def _two_laws(p: Array, q: Array) -> None:
     must.batch(p=p.shape[:-1], q=q.shape[:-1])
 
 
+def _differ(p: Array, q: Array) -> Array:
+    """Row by row: the target has a surplus over the draft, beyond rounding."""
+    surplus = np.maximum(p - q, 0.0).sum(axis=-1)
+    return np.asarray(surplus > 4 * np.finfo(p.dtype).eps)
+
+
 def _with_residual(p: Array, q: Array) -> None:
     _two_laws(p, q)
-    if np.any((np.maximum(p - q, 0.0)).sum(axis=-1) <= 4 * np.finfo(p.dtype).eps):
+    if not np.all(_differ(p, q)):
         raise ValueError("p equals q: nothing is ever rejected, there is no residual")
 
 
@@ -42,7 +48,9 @@ def _round(
     for i, token in enumerate(draft_tokens):
         must.count(0, draft_tokens=token)
         if token >= q.shape[-1]:
-            raise ValueError(f"draft_tokens: {token} is not in a vocabulary of {q.shape[-1]}")
+            raise ValueError(
+                f"draft_tokens: {token} is not in a vocabulary of {q.shape[-1]}"
+            )
         if q[i, token] == 0:
             raise ValueError(f"q gives probability 0 to draft_tokens[{i}] = {token}")
     if not gamma <= len(uniforms) <= gamma + 1:
@@ -102,11 +110,13 @@ def speculative_distribution(p: Array, q: Array) -> Array:
     >>> speculative_distribution([0.25, 0.75], [0.5, 0.5]).tolist()
     [0.25, 0.75]
     """
+    p, q = np.broadcast_arrays(p, q)
     accepted = speculative_acceptance(p, q)
     rejected = 1.0 - accepted.sum(axis=-1, keepdims=True)
-    if np.all(np.abs(rejected) <= 4 * np.finfo(p.dtype).eps):
-        return accepted
-    return accepted + rejected * speculative_residual(p, q)
+    rows = _differ(p, q)  # in the others nothing is rejected
+    redrawn = np.zeros_like(accepted)
+    redrawn[rows] = rejected[rows] * speculative_residual(p[rows], q[rows])
+    return accepted + redrawn
 
 
 @op(_round, floats="p q")

@@ -1,0 +1,113 @@
+"""Build the book: execute the chapters, write the site, fail on anything unclean.
+
+    python book/build.py            only what changed
+    python book/build.py --fresh    all pages anew (outputs may come from the cache)
+
+The last line is the page to open, or what went wrong.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "_build"
+SITE = BUILD / "html"
+
+# The date of a site that is built outside git: 2026-12-01.
+DATE_WITHOUT_GIT = "1796083200"
+
+
+def date_of_source() -> str:
+    """The time of the last commit: equal sources give equal sites."""
+    git = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
+    try:
+        found = subprocess.run(git, capture_output=True, text=True, check=False)
+    except OSError:
+        return DATE_WITHOUT_GIT
+    return found.stdout.strip() or DATE_WITHOUT_GIT
+
+
+class Listener(io.TextIOBase):
+    """Passes text on and remembers it."""
+
+    def __init__(self, stream) -> None:
+        self.stream = stream
+        self.heard = io.StringIO()
+
+    def write(self, text: str) -> int:
+        self.heard.write(text)
+        return self.stream.write(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
+
+
+def run_sphinx() -> tuple[bool, str]:
+    """Build with every warning an error. Returns success, and all that was said."""
+    from jupyter_book.sphinx import build_sphinx
+    from sphinx.util.console import color_terminal, nocolor
+
+    if not color_terminal():
+        nocolor()
+    with contextlib.redirect_stderr(Listener(sys.stderr)) as listener:
+        result = build_sphinx(
+            ROOT,
+            SITE,
+            noconfig=True,
+            path_config=ROOT / "_config.yml",
+            confoverrides={
+                "external_toc_path": (ROOT / "_toc.yml").as_posix(),
+                "latex_individualpages": False,
+                "nitpicky": True,
+            },
+            warningiserror=True,
+            keep_going=True,
+        )
+    said = re.sub(r"\x1b\[[0-9;]*m", "", listener.heard.getvalue()).strip()
+    return result == 0, said
+
+
+def missing_pages() -> list[str]:
+    """Pages of the table of contents that are not in the site."""
+    contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    pages = re.findall(r"^[\s-]*(?:root|file): *(\S+)", contents, flags=re.MULTILINE)
+    return [page for page in pages if not (SITE / f"{page}.html").is_file()]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fresh", action="store_true", help="write all pages anew")
+    options = parser.parse_args()
+    if options.fresh:
+        shutil.rmtree(SITE, ignore_errors=True)
+        shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
+    os.environ.setdefault("SOURCE_DATE_EPOCH", date_of_source())
+    # Else a pipe shows the reason of a failure before the steps that led to it.
+    sys.stdout.reconfigure(line_buffering=True)
+
+    good, said = run_sphinx()
+    if not good:
+        print(f"\nThe book was not built:\n\n{said}", file=sys.stderr)
+        return 1
+    if missing := missing_pages():
+        print(
+            f"\nThe book lacks these pages: {', '.join(missing)}",
+            file=sys.stderr,
+        )
+        return 1
+    print(f"\nThe book is built. Open this page in a browser:\n{SITE / 'index.html'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Exercises with answers that are computed, not stored.
+
+``check("writes/overshoot", answer)`` says whether an answer is right. An answer of
+``...`` means that it is still to be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from .identities import compare
+from .report import number, plain
+
+ENOUGH = 5e-4  # relative: three figures by hand are enough
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A question whose answer an operation computes."""
+
+    id: str
+    hint: str
+    because: str
+    answer: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the checker says about an answer."""
+
+    right: bool | None
+    words: str
+
+    def __repr__(self) -> str:
+        return self.words
+
+    def _repr_html_(self) -> str:
+        word = {None: "", True: "holds", False: "broken"}[self.right]
+        return f'<p class="say"><span class="{word}">{self.words}</span></p>'
+
+
+EXERCISES: dict[str, Exercise] = {}
+
+
+def exercise(id: str, *, hint: str, because: str) -> Callable[[Callable[[], Any]], Any]:
+    """Register the decorated function as the way to compute an answer."""
+
+    def register(answer: Callable[[], Any]) -> Callable[[], Any]:
+        EXERCISES[id] = Exercise(id, hint, because, answer)
+        return answer
+
+    return register
+
+
+def check(id: str, answer: Any) -> Reply:
+    """Whether an answer (a number, a list of numbers, a word) is right.
+
+    Three significant figures are enough; shapes are not stretched to fit.
+
+    >>> check("writes/overshoot", ...)
+    Not answered yet. Put your answer where the dots are.
+    """
+    if id not in EXERCISES:
+        near = get_close_matches(id, EXERCISES, 3)
+        raise ValueError(f"no exercise {id!r}; did you mean {', '.join(near) or '?'}")
+    task = EXERCISES[id]
+    if answer is ...:
+        return Reply(None, "Not answered yet. Put your answer where the dots are.")
+    wanted = task.answer()
+    if isinstance(wanted, str):
+        right = isinstance(answer, str) and answer.strip().lower() == wanted
+    elif isinstance(wanted, (set, frozenset)):
+        right = not isinstance(answer, str) and set(answer) == set(wanted)
+    else:
+        error, _, _ = compare(_numbers(answer), np.asarray(wanted, float))
+        right = bool(error < ENOUGH)
+    if right:
+        return Reply(True, f"Right. {task.because}")
+    return Reply(False, f"Not yet: you wrote {_written(answer)}. {task.hint}")
+
+
+def _numbers(answer: Any) -> Any:
+    try:
+        return np.asarray(answer, float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
+def _written(answer: Any) -> str:
+    return number(answer) if isinstance(answer, (int, float)) else str(plain(answer))
+
+
+# ---- Writes, decay and noncommuting updates ---------------------------------------
+
+
+@exercise(
+    "writes/overshoot",
+    hint="Read with the key itself: k S' = (1 - beta k.k) k S + beta (k.k) v.",
+    because="A key of length 3 multiplies what it read by 1 - 9 beta.",
+)
+def _() -> float:
+    from .ops.delta import delta_write
+
+    k = np.array([3.0, 0.0])
+    S = delta_write(np.array([[1.0], [0.0]]), k, np.array([0.0]), 0.5)
+    return float((k @ S)[0])
+
+
+@exercise(
+    "writes/half_life",
+    hint="Nothing is written, so each step only multiplies: solve alpha^n = 1/2 for n.",
+    because="log(1/2) / log(0.9), rounded up to whole steps.",
+)
+def _() -> int:
+    from .ops.delta import gated_write
+
+    S, steps = np.array([[1.0]]), 0
+    while S[0, 0] > 0.5:
+        S, steps = gated_write(S, np.array([1.0]), np.array([9.0]), 0.0, 0.9), steps + 1
+    return steps
+
+
+@exercise(
+    "writes/blind",
+    hint="Put each wrong version in place with lab.broken and run the scalar example.",
+    because="With one key channel and one value channel there is nothing to mix up.",
+)
+def _() -> set[str]:
+    from .identities import recorded
+
+    return {
+        id
+        for id, row in recorded()["faults"].items()
+        if row["operation"] == "gated_write"
+        and "gated_decay_then_correct" in row["green"]
+    }

@@ -1,0 +1,181 @@
+"""The house style of the plots, and a plot as HTML."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from cycler import cycler
+from matplotlib.figure import Figure as Canvas
+
+from ..report import number
+
+# Colours are words: each hex becomes a custom property of the page, so that a plot
+# follows the theme. The page's style sheet holds the values for dark.
+INK, INK2, LINE, RULE = "#1c1c1a", "#5a5852", "#8b877c", "#d9d5cb"
+QUERY, KEY, VALUE, STATE = "#1d5fc2", "#774a04", "#1a7a5f", "#5f1a72"
+BROKEN, HOLDS, MARK, PAPER = "#c4313b", "#565d66", "#fff1b3", "#fdfcf9"
+TOKEN = {
+    INK: "ink",
+    INK2: "ink2",
+    LINE: "line",
+    RULE: "rule",
+    QUERY: "query",
+    KEY: "key",
+    VALUE: "value",
+    STATE: "state",
+    BROKEN: "broken",
+    HOLDS: "holds",
+    MARK: "mark",
+    PAPER: "paper",
+}
+
+STYLE: Any = {
+    "figure.figsize": (5.5, 3.1),  # 396 units, shown at 343 (phone) to 600 px
+    "figure.facecolor": "none",
+    "figure.constrained_layout.use": True,
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "transformer-math-lab",  # the same file at every build
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # wider than any system sans: what fits, fits
+    "font.size": 11.5,
+    "axes.titlesize": 11.5,
+    "axes.labelsize": 11.5,
+    "xtick.labelsize": 10.5,
+    "ytick.labelsize": 10.5,
+    "text.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": INK2,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": INK2,
+    "ytick.labelcolor": INK2,
+    "axes.facecolor": "none",
+    "grid.color": RULE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.9,
+    "xtick.major.width": 0.9,
+    "ytick.major.width": 0.9,
+    "axes.xmargin": 0.03,
+    "axes.ymargin": 0.06,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+    "lines.markeredgewidth": 1.6,
+    "patch.linewidth": 0.9,
+    "hatch.linewidth": 0.7,
+    # query, key, value, state, broken, holds; dash and marker say the same as colour
+    "axes.prop_cycle": cycler(color=[QUERY, KEY, VALUE, STATE, BROKEN, HOLDS])
+    + cycler(linestyle=["-", (0, (7, 2.2)), "-.", ":", (0, (3, 1.4)), "-"])
+    + cycler(marker=["^", "s", "v", "D", "x", "o"]),
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A finished plot: what it shows, in words, in numbers and as a picture."""
+
+    svg: str
+    alt: str
+    finding: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(x)}</td>" for x in row) + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f'<figure class="fig">{self.svg}'
+            f"<figcaption><b>{html.escape(self.finding)}</b> "
+            f"{html.escape(self.caption)}</figcaption>"
+            "<details><summary>The numbers behind this figure</summary>"
+            f'<table class="nums"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></details></figure>"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.finding} {self.alt}"
+
+
+@contextmanager
+def canvas(height: float = 3.1, **layout: Any) -> Iterator[tuple[Canvas, Any]]:
+    """A figure and its axes in the house style; no state of pyplot is touched."""
+    with matplotlib.rc_context(STYLE):
+        figure = Canvas(figsize=(STYLE["figure.figsize"][0], height))
+        yield figure, figure.subplots(**layout)
+
+
+def finish(
+    figure: Canvas,
+    *,
+    alt: str,
+    finding: str,
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+) -> Figure:
+    """The drawn figure as HTML, with its words and its numbers."""
+    return Figure(
+        svg=themed_svg(figure, alt),
+        alt=alt,
+        finding=finding,
+        caption=caption,
+        columns=tuple(columns),
+        rows=tuple(tuple(row) for row in rows),
+    )
+
+
+def themed_svg(figure: Canvas, alt: str) -> str:
+    """Inline SVG: colours become properties of the page, ids unique, text scalable."""
+    with matplotlib.rc_context(STYLE):
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    unwanted = (
+        r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>|<!--.*?-->"
+    )
+    svg = re.sub(unwanted, "", svg, flags=re.S)  # its style rule would hit the page
+    used = set(re.findall(r'(?:href="#|url\(#)([\w-]+)', svg))
+    prefix = "f" + hashlib.sha256(svg.encode()).hexdigest()[:6]
+    svg = re.sub(
+        r' id="([^"]+)"',
+        lambda m: f' id="{prefix}{m[1]}"' if m[1] in used else "",
+        svg,
+    )
+    svg = re.sub(r'(href="|url\()#', rf"\1#{prefix}", svg)
+    for hexa, name in TOKEN.items():
+        svg = svg.replace(hexa, f"var(--{name},{hexa})")
+    svg = re.sub(
+        r"font: ([\d.]+px) [^;\"]*|font-size: ([\d.]+px); font-family: [^;\"]*",
+        lambda m: f"font-size: calc(var(--t,1)*{m[1] or m[2]})",
+        svg,
+    )
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert box is not None
+    opening = (
+        f'<svg class="plot" role="img" aria-label="{html.escape(alt)}" '
+        f'viewBox="0 0 {box[1]} {box[2]}" width="{box[1]}" height="{box[2]}" '
+        'xmlns="http://www.w3.org/2000/svg" '
+        'xmlns:xlink="http://www.w3.org/1999/xlink">'
+    )
+    svg = re.sub(r"<svg[^>]*>", opening, svg, count=1)
+    return re.sub(r"\s*\n\s*", " ", svg).strip()
+
+
+def _cell(x: Any) -> str:
+    return html.escape(x if isinstance(x, str) else number(x))

@@ -1,0 +1,65 @@
+"""A chapter runs again when something changed on which its outputs may depend."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import bookbuild
+import pytest
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in (
+        "requirements.txt",
+        "shared/pyproject.toml",
+        "shared/labcore/ops/delta.py",
+        "shared/labcore/identities/matrix.json",
+        "labs/program.py",
+        "book/chapter.ipynb",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("one\n", encoding="utf-8")
+    return tmp_path
+
+
+def write(name: str) -> Callable[[Path], object]:
+    def change(project: Path) -> None:
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("two\n", encoding="utf-8")
+
+    return change
+
+
+MATTERS = {
+    "a pin": write("requirements.txt"),
+    "an operation": write("shared/labcore/ops/delta.py"),
+    "data of labcore": write("shared/labcore/identities/matrix.json"),
+    "a program": write("labs/program.py"),
+    "a new module": write("shared/labcore/new.py"),
+    "a module less": lambda project: (project / "labs/program.py").unlink(),
+    "a new name": lambda project: (project / "labs/program.py").rename(
+        project / "labs/renamed.py"
+    ),
+}
+DOES_NOT_MATTER = {
+    "bytecode": write("shared/labcore/__pycache__/delta.cpython-311.pyc"),
+    "an installation": write("shared/labcore.egg-info/PKG-INFO"),
+    "a workbook": write("labs/workbooks/part-1.ipynb"),
+    "a chapter": write("book/chapter.ipynb"),  # the cache looks at its cells itself
+}
+
+
+@pytest.mark.parametrize("what", MATTERS)
+def test_the_key_changes(project: Path, what: str):
+    before = bookbuild.fingerprint(project)
+    MATTERS[what](project)
+    assert bookbuild.fingerprint(project) != before
+
+
+@pytest.mark.parametrize("what", DOES_NOT_MATTER)
+def test_the_key_stays(project: Path, what: str):
+    before = bookbuild.fingerprint(project)
+    DOES_NOT_MATTER[what](project)
+    assert bookbuild.fingerprint(project) == before
