@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from .identities import compare
-from .report import number, plain
+from ..identities import compare
+from ..report import number, plain
 
 ENOUGH = 5e-4  # relative: three figures by hand are enough
 
@@ -44,7 +45,7 @@ class Reply:
         return f'<p class="say"><span class="{word}">{self.words}</span></p>'
 
 
-EXERCISES: dict[str, Exercise] = {}
+EXERCISES: dict[str, Exercise] = {}  # filled by the modules of this package
 
 
 def exercise(id: str, *, hint: str, because: str) -> Callable[[Callable[[], Any]], Any]:
@@ -95,47 +96,9 @@ def _written(answer: Any) -> str:
     return number(answer) if isinstance(answer, (int, float)) else str(plain(answer))
 
 
-# ---- Writes, decay and noncommuting updates ---------------------------------------
+def _load() -> None:
+    for module in ("delta",):
+        import_module(f"{__name__}.{module}")
 
 
-@exercise(
-    "writes/overshoot",
-    hint="Read with the key itself: k S' = (1 - beta k.k) k S + beta (k.k) v.",
-    because="A key of length 3 multiplies what it read by 1 - 9 beta.",
-)
-def _() -> float:
-    from .ops.delta import delta_write
-
-    k = np.array([3.0, 0.0])
-    S = delta_write(np.array([[1.0], [0.0]]), k, np.array([0.0]), 0.5)
-    return float((k @ S)[0])
-
-
-@exercise(
-    "writes/half_life",
-    hint="Nothing is written, so each step only multiplies: solve alpha^n = 1/2 for n.",
-    because="log(1/2) / log(0.9), rounded up to whole steps.",
-)
-def _() -> int:
-    from .ops.delta import gated_write
-
-    S, steps = np.array([[1.0]]), 0
-    while S[0, 0] > 0.5:
-        S, steps = gated_write(S, np.array([1.0]), np.array([9.0]), 0.0, 0.9), steps + 1
-    return steps
-
-
-@exercise(
-    "writes/blind",
-    hint="Put each wrong version in place with lab.broken and run the scalar example.",
-    because="With one key channel and one value channel there is nothing to mix up.",
-)
-def _() -> set[str]:
-    from .identities import recorded
-
-    return {
-        id
-        for id, row in recorded()["faults"].items()
-        if row["operation"] == "gated_write"
-        and "gated_decay_then_correct" in row["green"]
-    }
+_load()
