@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,8 @@ def _written(answer: Any) -> str:
 
 
 def _load() -> None:
-    for module in ("delta",):
-        import_module(f"{__name__}.{module}")
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
 
 
 _load()
