@@ -65,6 +65,29 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "expected_tokens",
     ),
     "sampling": ("top_k",),
+    "layers": ("layer_norm", "rms_norm", "relu", "silu", "swiglu"),
+    "decoder": (
+        "split_heads",
+        "join_heads",
+        "decoder_projections",
+        "decoder_attention",
+        "decoder_attention_cached",
+        "decoder_mlp",
+        "decoder_logits",
+        "decoder_step",
+        "decoder_logits_cached",
+    ),
+    "gradients": ("finite_difference",),
+    "laplacian": (
+        "LaplacianRead",
+        "LaplacianGradients",
+        "OperationCounts",
+        "laplacian_distances",
+        "laplacian_attention",
+        "laplacian_gradients",
+        "median_sigma",
+        "operation_counts",
+    ),
 }
 _HOME = {name: module for module, names in OPERATIONS.items() for name in names}
 

@@ -273,9 +273,9 @@ def guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             got = function(*args, **kwargs)
         except TypeError as error:
-            if "argument" in str(error) and name in str(error):
-                wanted = f"{name}{inspect.signature(plain)}"
-                raise StudentError(f"{error}; the signature is {wanted}") from None
+            if f"{getattr(function, '__qualname__', name)}() " in str(error):
+                words = f"{error}; the signature is {name}{_bare_signature(plain)}"
+                raise StudentError(words) from None
             raise
         after = list(_arrays((args, kwargs)))
         for now, then in zip(after, _arrays(before), strict=True):
@@ -392,6 +392,13 @@ def _predictions(predict: Sequence[str], chapter: str) -> tuple[str, ...]:
         raise ValueError(f"predict at most {MOST_PREDICTED} checks, got {len(predict)}")
     here = [c.id for c in CHECKS.values() if c.chapter == chapter]
     return tuple(_known("check of this chapter", id, here) for id in predict)
+
+
+def _bare_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The names of the parameters and their defaults, without types."""
+    signature = inspect.signature(function)
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return inspect.Signature(bare)
 
 
 def _gave_up(check: Check, words: str) -> Verdict:

@@ -25,6 +25,7 @@ from .identities._check import FLOOR
 from .ops._op import StandIn, reached, replaced
 
 FILE = Path(__file__).parent / "identities" / "matrix.json"
+LARGEST_FLOOR = 1e-7  # a finite difference reaches 1e-9; more is no rounding
 ROOM = 100.0  # between floor and tolerance, and between tolerance and gap
 
 
@@ -112,6 +113,8 @@ def _row(check: Check, problems: list[str]) -> dict[str, Any]:
             problems.append(f"{check.id} has no margin: {floor}")
     else:
         floor = _two_digits(max(FLOOR, *errors), math.ceil)
+        if floor > LARGEST_FLOOR:
+            problems.append(f"{check.id} does not hold: an error of {floor}")
         tolerance = _power_of_ten(ROOM * floor, math.ceil)
     return {"kind": check.kind, "floor": floor, "tolerance": tolerance}
 

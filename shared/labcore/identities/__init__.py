@@ -1,6 +1,16 @@
 """What must hold, and how it breaks: checks and faults, one topic a module."""
 
-from . import attention, delta, kernel, mla, online, rope, softmax, speculative
+from . import (
+    attention,
+    delta,
+    kernel,
+    laplacian,
+    mla,
+    online,
+    rope,
+    softmax,
+    speculative,
+)
 from ._check import (
     CHAPTERS,
     CHECKS,
@@ -30,6 +40,7 @@ __all__ = [
     "compare",
     "delta",
     "kernel",
+    "laplacian",
     "mla",
     "online",
     "recorded",

@@ -54,7 +54,8 @@ def op(
 
     ``validate`` takes the same arguments and raises ``ValueError``. ``floats`` names
     the parameters that hold numbers to compute with; a trailing ``*`` marks a sequence
-    of arrays. Parameters not named (axes, counts, masks, positions) pass untouched.
+    of arrays. A dictionary of arrays (weights, its ``layers`` a list of the same) is
+    taken entry by entry. Parameters not named (axes, counts, masks, positions) pass untouched.
     """
 
     def decorate(plain: Callable[..., R]) -> Callable[..., R]:
@@ -170,6 +171,11 @@ def _admit(
 
 def _numbers(name: str, x: Any, many: bool, types: list[np.dtype[Any]]) -> Any:
     """Arrays of numbers; note their types, a bare scalar's excepted."""
+    if isinstance(x, Mapping):  # weights: entry by entry, None stays None
+        return {
+            key: part if part is None else _numbers(key, part, key == "layers", types)
+            for key, part in x.items()
+        }
     if many:
         return [_numbers(name, part, False, types) for part in x]
     if isinstance(x, tuple) and hasattr(x, "_fields"):  # a summary: part by part
@@ -200,6 +206,8 @@ def _as_type(x: Any, dtype: np.dtype[Any]) -> Any:
         return x.astype(dtype)
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return type(x)(*(_as_type(part, dtype) for part in x))
+    if isinstance(x, Mapping):
+        return {key: _as_type(part, dtype) for key, part in x.items()}
     if isinstance(x, (tuple, list)):
         return type(x)(_as_type(part, dtype) for part in x)
     return x

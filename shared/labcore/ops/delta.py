@@ -96,9 +96,8 @@ def delta_write(S: Array, k: Array, v: Array, beta: float | Array) -> Array:
     [[7.0]]
     """
     error = v - (k[..., None, :] @ S)[..., 0, :]
-    return S + np.asarray(beta)[..., None, None] * (
-        k[..., :, None] * error[..., None, :]
-    )
+    share = np.asarray(beta, S.dtype)[..., None, None]
+    return S + share * (k[..., :, None] * error[..., None, :])
 
 
 @op(_gated, floats="S k v beta retention")
@@ -117,7 +116,7 @@ def gated_write(
     >>> gated_write([[4.0]], [1.0], [10.0], 0.25, 0.5).tolist()
     [[4.0]]
     """
-    rows = np.asarray(retention)
+    rows = np.asarray(retention, S.dtype)
     decayed = S * (rows[..., :, None] if rows.ndim else rows)
     return delta_write(decayed, k, v, beta)
 
