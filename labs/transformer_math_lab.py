@@ -23,15 +23,12 @@ Exit status: 0 every check holds, 1 a check fails, 2 the options are wrong.
 from __future__ import annotations
 
 import argparse
-import difflib
-import errno
-import os
 import platform
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 SHARED = Path(__file__).resolve().parent.parent / "shared"
 if (SHARED / "labcore" / "__init__.py").is_file():
@@ -41,6 +38,7 @@ try:
     from labcore import identities as known
     from labcore import lab, report
     from labcore.identities import CHECKS, FAULTS, SIZES, Check, Fault, Verdict
+    from labcore.program import Once, say, unknown, whole
 except ModuleNotFoundError as missing:
     what = (missing.name or "").partition(".")[0]
     if what == "numpy":
@@ -176,22 +174,7 @@ def described(fault: Fault) -> str:
     return f"{report.fault_text(fault)}\n    breaks: {ours}{more}"
 
 
-# ---- Options and output -----------------------------------------------------------
-
-
-class Once(argparse.Action):
-    """An option that may be given only once: the second would win in silence."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        if getattr(namespace, self.dest) is not None:
-            parser.error(f"{option_string} is given twice")
-        setattr(namespace, self.dest, values)
+# ---- Options ----------------------------------------------------------------------
 
 
 def options(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -225,33 +208,6 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     asked.seed = 184 if asked.seed is None else asked.seed
     asked.only = asked.only or NAMES
     return asked
-
-
-def whole(text: str) -> int:
-    """0, 1, 2, ... in plain digits."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise argparse.ArgumentTypeError(f"wants a whole number from 0, got {text!r}")
-    return int(text)
-
-
-def unknown(what: str, name: str, names: Iterable[str], option: str) -> str:
-    """The message for a name that is not there, with those that are spelt like it."""
-    near = difflib.get_close_matches(name, list(names), 3)
-    hint = f"did you mean {', '.join(near)}?" if near else f"{option} shows all"
-    return f"no {what} named {name!r}; {hint}"
-
-
-def say(text: str, stream: TextIO | None, end: str = "\n") -> None:
-    """Write, in ASCII; quietly give up when the reader has gone (| head -1)."""
-    if stream is None:
-        return
-    try:
-        stream.write(text.encode("ascii", "backslashreplace").decode() + end)
-        stream.flush()
-    except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EINVAL):
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ LAYERS = [
     {"ops", "systems"},
     {"identities", "examples"},
     {"matrix", "report"},
-    {"lab", "figures", "exercises"},
+    {"lab", "figures", "exercises", "program"},
     {"present"},
 ]
 NOT_OURS = {"_build", "__pycache__", "node_modules", "my", "vendor"}

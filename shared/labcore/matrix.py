@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from .ops._op import StandIn, reached, replaced
 FILE = Path(__file__).parent / "identities" / "matrix.json"
 LARGEST_FLOOR = 1e-7  # a finite difference reaches 1e-9; more is no rounding
 ROOM = 100.0  # between floor and tolerance, and between tolerance and gap
+NEAR = 4.0  # how far floors and gaps may differ between one processor and another
 
 
+@cache
 def reach(check: Check) -> set[str]:
     """The operations that a check calls, directly or through another."""
     with reached() as names:
@@ -96,6 +99,66 @@ def measure() -> tuple[dict[str, Any], list[str]]:
     return json.loads(json.dumps(matrix)), problems
 
 
+def differences(recorded: dict[str, Any], measured: dict[str, Any]) -> list[str]:
+    """In words, where two matrices differ by more than the processor's rounding.
+
+    Which fault breaks which check must be the same, and each recorded tolerance must
+    follow from its recorded floor. Floors and gaps may differ by a factor of NEAR.
+    """
+    found = []
+    for part in ("seeds", "sizes"):
+        if recorded[part] != measured[part]:
+            found.append(f"{part}: {recorded[part]} recorded, {measured[part]} now")
+    found += _unpaired("check", recorded["checks"], measured["checks"])
+    found += _unpaired("fault", recorded["faults"], measured["faults"])
+    for id in recorded["checks"].keys() & measured["checks"].keys():
+        old, new = recorded["checks"][id], measured["checks"][id]
+        if old["kind"] != new["kind"]:
+            found.append(f"{id}: {old['kind']} recorded, {new['kind']} now")
+            continue
+        wanted = _tolerance(old["kind"], old["floor"])
+        if old["tolerance"] != wanted:
+            found.append(
+                f"{id}: tolerance {old['tolerance']} recorded, its floor gives {wanted}"
+            )
+        if old["faults"] != new["faults"]:
+            found.append(f"{id}: {old['faults']} faults recorded, {new['faults']} now")
+        found += _apart(f"{id}: floor", old["floor"], new["floor"])
+        found += _apart(f"{id}: gap", old["gap"], new["gap"], old["tolerance"])
+    for id in recorded["faults"].keys() & measured["faults"].keys():
+        old, new = recorded["faults"][id], measured["faults"][id]
+        if old["operation"] != new["operation"]:
+            found.append(f"{id}: {old['operation']} recorded, {new['operation']} now")
+        for colour in ("red", "green"):
+            for check in sorted({*old[colour]} ^ {*new[colour]}):
+                when = "recorded" if check in old[colour] else "now"
+                found.append(f"{id}: {check} {colour} only as {when}")
+        for check in old["red"].keys() & new["red"].keys():
+            gaps = old["red"][check], new["red"][check]
+            tolerance = recorded["checks"].get(check, {}).get("tolerance", 0.0)
+            found += _apart(f"{id}: gap of {check}", *gaps, tolerance)
+    return sorted(found)
+
+
+def _unpaired(what: str, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    gone = [f"{what} {id} is recorded, and is not there" for id in old.keys() - new]
+    return gone + [f"{what} {id} is not recorded" for id in new.keys() - old]
+
+
+def _apart(
+    what: str, old: float | None, new: float | None, tolerance: float = math.inf
+) -> list[str]:
+    """Words if two numbers are not NEAR; a gap below its bound is rounding noise."""
+    if old == new:
+        return []
+    if old is not None and new is not None:
+        if max(abs(old), abs(new)) <= tolerance / ROOM < math.inf:
+            return []
+        if old * new > 0 and 1 / NEAR <= new / old <= NEAR:
+            return []
+    return [f"{what} is {old} recorded, {new} now"]
+
+
 def _row(check: Check, problems: list[str]) -> dict[str, Any]:
     verdicts = at_every_seed(check)
     for v in verdicts:
@@ -105,18 +168,26 @@ def _row(check: Check, problems: list[str]) -> dict[str, Any]:
             )
     errors = [v.error for v in verdicts]
     if check.kind in ("exact", "refuses"):
-        floor, tolerance = 0.0, 0.0
+        floor = 0.0
     elif check.kind in ("order", "differs"):
         floor = _two_digits(min(errors), math.floor)
-        tolerance = _power_of_ten(floor / 10, math.floor) if floor > 0 else 0.0
         if floor <= 0:
             problems.append(f"{check.id} has no margin: {floor}")
     else:
         floor = _two_digits(max(FLOOR, *errors), math.ceil)
         if floor > LARGEST_FLOOR:
             problems.append(f"{check.id} does not hold: an error of {floor}")
-        tolerance = _power_of_ten(ROOM * floor, math.ceil)
+    tolerance = _tolerance(check.kind, floor)
     return {"kind": check.kind, "floor": floor, "tolerance": tolerance}
+
+
+def _tolerance(kind: str, floor: float) -> float:
+    """The rule: a power of ten, with room to the floor."""
+    if kind in ("exact", "refuses") or floor <= 0:
+        return 0.0
+    if kind in ("order", "differs"):
+        return _power_of_ten(floor / 10, math.floor)
+    return _power_of_ten(ROOM * floor, math.ceil)
 
 
 def _found(check: Check, v: Verdict, tolerance: float) -> str:

@@ -105,7 +105,7 @@ def facts(chapter: str, *, minutes: int, before: str) -> None:
         f"{minutes} minutes",
         f"before this: {before}",
     )
-    body = "".join(f"<span>{span}</span>" for span in spans)
+    body = " ".join(f"<span>{span}</span>" for span in spans)
     display(HTML(f'<p class="facts">{body}</p>'))
 
 

@@ -186,7 +186,7 @@ def checks_html(
         '<thead role="rowgroup"><tr role="row">'
         '<th role="columnheader">check</th>'
         '<th role="columnheader"><span class="scale" aria-label="error, log scale">'
-        "<span>1e-18</span><span>1e-9</span><span>1</span></span></th>"
+        "<span>1e-18</span> <span>1e-9</span> <span>1</span></span></th>"
         '<th role="columnheader" class="n">measured</th>'
         '<th role="columnheader" class="n">allowed</th>'
         '<th role="columnheader">verdict</th></tr></thead>'
@@ -200,7 +200,7 @@ def _row(v: Verdict, predicted: bool) -> str:
     word = verdict_word(v.held)
     return (
         f'<tr role="row"{"" if v.held else " class=bad"}>'
-        f'<td role="cell">{claim}<code>{v.check.id}</code></td>'
+        f'<td role="cell">{claim}<br><code>{v.check.id}</code></td>'
         f'<td role="cell">{strip(v)}</td>'
         f'<td role="cell" class="n" data-l="measured">{html.escape(measured(v))}</td>'
         f'<td role="cell" class="n" data-l="allowed">'
@@ -221,15 +221,18 @@ def strip(v: Verdict) -> str:
     ]
     gap = row.get("gap")
     if gap is not None and v.held:
-        marks.append(f'<path class="gap" d="{_cross(_place(gap))}"/>')
+        marks.append(f'<path class="gap" stroke="#c4313b" d="{_cross(_place(gap))}"/>')
     if v.held:
         noise = check.kind in ("equal", "value")  # its digits differ between processors
         error = row.get("floor", v.error) if noise else v.error
-        marks.append(f'<circle class="err" cx="{_place(error)}" cy="8" r="3.4"/>')
+        place = f'cx="{_place(error)}" cy="8" r="3.4"'
+        marks.append(f'<circle class="err" fill="gray" stroke="none" {place}/>')
     elif math.isfinite(v.error):
-        marks.append(f'<path class="bad" d="{_cross(_place(v.error))}"/>')
+        place = f'd="{_cross(_place(v.error))}"'
+        marks.append(f'<path class="bad" stroke="#c4313b" {place}/>')
     return (
-        '<svg class="strip" viewBox="0 0 120 16" width="120" height="16" '
+        '<svg class="strip" viewBox="0 0 120 16" width="120" height="16" fill="none" '
+        'stroke="gray" '
         f'aria-hidden="true">{"".join(marks)}</svg>'
     )
 

@@ -37,6 +37,13 @@ TOKEN = {
     PAPER: "paper",
 }
 
+# In a notebook there is no style sheet of the book: JupyterLab's own colours do.
+NOTEBOOK = {
+    "ink": "--jp-content-font-color1",
+    "ink2": "--jp-content-font-color2",
+    "paper": "--jp-layout-color0",
+}
+
 STYLE: Any = {
     "figure.figsize": (5.5, 3.1),  # 396 units, shown at 343 (phone) to 600 px
     "figure.facecolor": "none",
@@ -159,7 +166,11 @@ def themed_svg(figure: Canvas, alt: str) -> str:
     )
     svg = re.sub(r'(href="|url\()#', rf"\1#{prefix}", svg)
     for hexa, name in TOKEN.items():
-        svg = svg.replace(hexa, f"var(--{name},{hexa})")
+        other = NOTEBOOK.get(name)
+        svg = svg.replace(
+            hexa,
+            f"var(--{name},var({other},{hexa}))" if other else f"var(--{name},{hexa})",
+        )
     svg = re.sub(
         r"font: ([\d.]+px) [^;\"]*|font-size: ([\d.]+px); font-family: [^;\"]*",
         lambda m: f"font-size: calc(var(--t,1)*{m[1] or m[2]})",

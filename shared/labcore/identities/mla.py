@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.mla import MLARead, mla_absorbed, mla_cache_elements, mla_explicit
+from ..ops.attention import attention
+from ..ops.mla import (
+    MLACost,
+    MLARead,
+    mla_absorbed,
+    mla_cache_elements,
+    mla_explicit,
+    mla_explicit_cache_elements,
+    mla_multiplications,
+)
+from ..ops.rope import rope
 from ..ops.softmax import softmax
 from ._check import Chapter
 
@@ -29,6 +39,32 @@ def heads(rng: Rng, size: int) -> Inputs:
         "k_rope": rng.normal(size=(n, d_rope)),
         "w_uk": rng.normal(size=(2, d_nope, rank)),
         "w_uv": rng.normal(size=(2, d_v, rank)),
+    }
+
+
+def turned(rng: Rng, size: int) -> Inputs:
+    """A query, a latent at another position and an up-projection; even widths."""
+    d_nope, rank = 2 * (size + 1), 2 * (size + 2)
+    return {
+        "q": rng.normal(size=d_nope),
+        "c": rng.normal(size=rank),
+        "w_uk": rng.normal(size=(d_nope, rank)),
+        "near": size,
+        "far": size + 3,
+    }
+
+
+def counts(rng: Rng, size: int) -> Inputs:
+    """Sizes of a read, no two the same; twice the rank is the width of a head."""
+    d_nope, kv_rank = 2 * size + 3, 2 * size + 5
+    return {
+        "n_keys": 3 * size + 5,
+        "n_heads": size + 1,
+        "d_nope": d_nope,
+        "d_rope": 2,
+        "d_v": 2 * kv_rank - d_nope,
+        "kv_rank": kv_rank,
+        "n_queries": size,
     }
 
 
@@ -137,6 +173,103 @@ def _():
 
 
 @chapter.check(
+    "mla_identity_projections",
+    "With identities as projections, the read is attention over the latent.",
+    draw=heads,
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
+    q_nope = q_nope[..., : c_kv.shape[-1]]  # the rank, which becomes the head's width
+    one = np.eye(c_kv.shape[-1])
+    got = mla_absorbed(q_nope, q_rope, c_kv, k_rope, one, one).output
+    q = np.concatenate([q_nope, q_rope], axis=-1)
+    return got, attention(q, np.concatenate([c_kv, k_rope], axis=-1), c_kv)
+
+
+@chapter.check(
+    "mla_rotation_in_between",
+    "A rotation between query and up-projection cannot move to the latent.",
+    draw=turned,
+    kind="differs",
+)
+def _(q, c, w_uk, near, far):
+    turned_key = rope(q, far) @ rope(w_uk @ c, near)
+    turned_latent = (rope(q, far) @ w_uk) @ rope(c, near)
+    return turned_latent, turned_key
+
+
+@chapter.check(
+    "mla_explicit_cache_by_arrays",
+    "The explicit cache holds what the arrays of one token hold.",
+    draw=heads,
+    kind="exact",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
+    k = c_kv[:1] @ np.swapaxes(w_uk, -1, -2)  # a row for every head
+    v = c_kv[:1] @ np.swapaxes(w_uv, -1, -2)
+    (n_heads, d_nope), d_rope, d_v = w_uk.shape[:2], k_rope.shape[-1], w_uv.shape[-2]
+    got = mla_explicit_cache_elements(n_heads, d_nope, d_rope, d_v, layers=3)
+    return got, 3 * (k.size + v.size + k_rope[:1].size)
+
+
+@chapter.check(
+    "mla_cache_ratio",
+    "128 heads of 128 against rank 512, with 64 rotary entries: 57 times less.",
+    draw=nothing,
+    kind="exact",
+)
+def _():
+    # 128 * (128 + 128) + 64 = 32832 = 57 * 576
+    explicit = mla_explicit_cache_elements(128, 128, 64, 128)
+    return (explicit, explicit / mla_cache_elements(512, 64)), (32832, 57.0)
+
+
+@chapter.check(
+    "mla_multiplications_counted",
+    "Counted product by product while each path computes the same output.",
+    draw=heads,
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
+    n_q, n = q_nope.shape[1], len(c_kv)
+    scale = 1 / np.sqrt(q_nope.shape[-1] + q_rope.shape[-1])
+    cached, projected, absorbed = _Counted(), _Counted(), _Counted()
+    w_k, w_v = np.swapaxes(w_uk, -1, -2), np.swapaxes(w_uv, -1, -2)
+
+    def read(x, keys, values, q):
+        scores = x.product(q, np.swapaxes(keys, -1, -2))
+        rotary = x.product(q_rope, np.broadcast_to(k_rope.T, (2, *k_rope.T.shape)))
+        return x.product(softmax(scale * (scores + rotary)), values)
+
+    old, new, all_rows = (
+        np.broadcast_to(c, (2, *c.shape)) for c in (c_kv[:-n_q], c_kv[-n_q:], c_kv)
+    )
+    keys = np.concatenate([old @ w_k, cached.product(new, w_k)], axis=1)
+    values = np.concatenate([old @ w_v, cached.product(new, w_v)], axis=1)
+    outputs = [read(cached, keys, values, q_nope)]
+    keys, values = projected.product(all_rows, w_k), projected.product(all_rows, w_v)
+    outputs.append(read(projected, keys, values, q_nope))
+    latent = read(absorbed, all_rows, all_rows, absorbed.product(q_nope, w_uk))
+    outputs.append(absorbed.product(latent, w_v))
+    got = mla_multiplications(
+        n, 2, w_uk.shape[1], k_rope.shape[1], w_uv.shape[1], c_kv.shape[1],
+        n_queries=n_q,
+    )  # fmt: skip
+    want = MLACost(cached.count, projected.count, absorbed.count)
+    explicit = mla_explicit(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv).output
+    return (got, *outputs), (want, explicit, explicit, explicit)
+
+
+@chapter.check(
+    "mla_equal_cost",
+    "If the rank is the mean of both head widths, absorbing costs no product more.",
+    draw=counts,
+    kind="exact",
+)
+def _(**sizes):
+    cost = mla_multiplications(**sizes)
+    return cost.absorbed, cost.cached
+
+
+@chapter.check(
     "mla_masked",
     "Behind a causal mask both paths still agree, and the first row reads one value.",
     draw=heads,
@@ -159,6 +292,17 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
 def _():
     wrong = {**WORKED, "c_kv": [[1.0, 0.0], [0.0, 2.0]]}
     return lambda: mla_absorbed(**wrong), "rank"
+
+
+class _Counted:
+    """Products of matrices, with the multiplications that they take."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def product(self, a, b):
+        self.count += a.size * b.shape[-1]
+        return a @ b
 
 
 # ---- How it breaks ----------------------------------------------------------------
@@ -288,6 +432,91 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
 )
 def _(kv_rank, d_rope, *, layers=1):
     return 2 * (kv_rank + d_rope) * layers
+
+
+@chapter.fault(
+    "mla_explicit_cache_rotary_by_head",
+    "the rotary key is counted once for every head",
+    operation="mla_explicit_cache_elements",
+    story=(
+        "True of code that copies the rotary key to all heads before it caches; the "
+        "formula needs it once."
+    ),
+    made_for="mla_explicit_cache_by_arrays",
+    stays_green="mla_cache_count",
+)
+def _(n_heads, d_nope, d_rope, d_v, *, layers=1):
+    return n_heads * (d_nope + d_rope + d_v) * layers
+
+
+@chapter.fault(
+    "mla_explicit_cache_keys_only",
+    "the values are not counted",
+    operation="mla_explicit_cache_elements",
+    story="The latent serves both; ordinary keys do not.",
+    made_for="mla_cache_ratio",
+    stays_green="mla_cache_count",
+)
+def _(n_heads, d_nope, d_rope, d_v, *, layers=1):
+    return (n_heads * d_nope + d_rope) * layers
+
+
+@chapter.fault(
+    "mla_explicit_cache_one_layer",
+    "the layers are forgotten",
+    operation="mla_explicit_cache_elements",
+    story="One layer's cache compared with a whole model's.",
+    made_for="mla_explicit_cache_by_arrays",
+    stays_green="mla_cache_ratio",
+)
+def _(n_heads, d_nope, d_rope, d_v, *, layers=1):
+    return n_heads * (d_nope + d_v) + d_rope
+
+
+@chapter.fault(
+    "mla_absorbed_counted_as_head",
+    "the absorbed read is counted at the width of a head",
+    operation="mla_multiplications",
+    story=(
+        "'The same attention with a smaller cache': absorbed, every head reads vectors "
+        "as long as the rank."
+    ),
+    made_for="mla_multiplications_counted",
+    stays_green="mla_equal_cost",
+)
+def _(n_keys, n_heads, d_nope, d_rope, d_v, kv_rank, *, n_queries=1):
+    cost = mla_multiplications(
+        n_keys, n_heads, d_nope, d_rope, d_v, kv_rank, n_queries=n_queries
+    )
+    return cost._replace(absorbed=cost.cached)
+
+
+@chapter.fault(
+    "mla_absorbed_value_at_head",
+    "the latent is read once for the scores and never for the output",
+    operation="mla_multiplications",
+    story="The factor 2 forgotten: the latent stands for the key and for the value.",
+    made_for="mla_equal_cost",
+    stays_green="mla_cache_ratio",
+)
+def _(n_keys, n_heads, d_nope, d_rope, d_v, kv_rank, *, n_queries=1):
+    cost = mla_multiplications(
+        n_keys, n_heads, d_nope, d_rope, d_v, kv_rank, n_queries=n_queries
+    )
+    missing = n_heads * n_queries * n_keys * kv_rank
+    return cost._replace(absorbed=cost.absorbed - missing)
+
+
+@chapter.fault(
+    "mla_keys_not_turned",
+    "RoPE returns what it was given",
+    operation="rope",
+    story="Without rotation every projection can be absorbed; that is why it is split.",
+    made_for="mla_rotation_in_between",
+    stays_green="mla_joint_score_and_projection",
+)
+def _(x, positions, *, base=10000.0, layout="interleaved"):
+    return x + 0.0
 
 
 @chapter.fault(

@@ -19,6 +19,14 @@ class MLARead(NamedTuple):
     scores: Array
 
 
+class MLACost(NamedTuple):
+    """Multiplications of one read by each path."""
+
+    cached: int
+    projected: int
+    absorbed: int
+
+
 def _latent(
     q_nope: Array,
     q_rope: Array,
@@ -56,6 +64,32 @@ def _latent(
 def _cache(kv_rank: int, d_rope: int, *, layers: int = 1) -> None:
     must.count(1, kv_rank=kv_rank, layers=layers)
     must.count(0, d_rope=d_rope)
+
+
+def _explicit_cache(
+    n_heads: int, d_nope: int, d_rope: int, d_v: int, *, layers: int = 1
+) -> None:
+    must.count(1, n_heads=n_heads, d_nope=d_nope, d_v=d_v, layers=layers)
+    must.count(0, d_rope=d_rope)
+
+
+def _read_sizes(
+    n_keys: int,
+    n_heads: int,
+    d_nope: int,
+    d_rope: int,
+    d_v: int,
+    kv_rank: int,
+    *,
+    n_queries: int = 1,
+) -> None:
+    must.count(1, n_keys=n_keys, kv_rank=kv_rank, n_queries=n_queries)
+    _explicit_cache(n_heads, d_nope, d_rope, d_v)
+    if n_queries > n_keys:
+        raise ValueError(
+            f"n_queries must be at most n_keys = {n_keys}, since a query sees its own "
+            f"key, got {n_queries}"
+        )
 
 
 @op(_latent, floats="q_nope q_rope c_kv k_rope w_uk w_uv")
@@ -133,6 +167,56 @@ def mla_cache_elements(kv_rank: int, d_rope: int, *, layers: int = 1) -> int:
     34560
     """
     return (kv_rank + d_rope) * layers
+
+
+@op(_explicit_cache)
+def mla_explicit_cache_elements(
+    n_heads: int, d_nope: int, d_rope: int, d_v: int, *, layers: int = 1
+) -> int:
+    r"""Numbers cached a token when keys and values are kept head by head.
+
+    $$(\mathrm{heads} \cdot (d_\mathrm{nope} + d_v) + d_\mathrm{rope})
+    \cdot \mathrm{layers}$$
+
+    The rotary key is one for all heads here too; kept head by head it would be
+    d_rope times heads.
+
+    >>> mla_explicit_cache_elements(128, 128, 64, 128, layers=60)
+    1969920
+    """
+    return (n_heads * (d_nope + d_v) + d_rope) * layers
+
+
+@op(_read_sizes)
+def mla_multiplications(
+    n_keys: int,
+    n_heads: int,
+    d_nope: int,
+    d_rope: int,
+    d_v: int,
+    kv_rank: int,
+    *,
+    n_queries: int = 1,
+) -> MLACost:
+    r"""Multiplications of one read: cached, projected and absorbed.
+
+    cached: the keys and values of old tokens are in the cache, those of the new
+    tokens (the queries) are projected. projected: all are projected from the latent.
+    absorbed: none is. Counted: every product of two numbers between q, the latent and
+    the output of the heads, hidden pairs of a mask too. Not counted: the projections
+    that make q and the latent, the softmax, the output projection.
+
+    >>> mla_multiplications(4096, 128, 128, 64, 128, 512)
+    MLACost(cached=184549376, projected=68887248896, absorbed=587202560)
+    """
+    project = kv_rank * (d_nope + d_v)
+    read = n_keys * (d_nope + d_rope + d_v)
+    read_latent = n_keys * (2 * kv_rank + d_rope)
+    return MLACost(
+        cached=n_heads * n_queries * (project + read),
+        projected=n_heads * (n_keys * project + n_queries * read),
+        absorbed=n_heads * n_queries * (project + read_latent),
+    )
 
 
 def _joint_softmax(

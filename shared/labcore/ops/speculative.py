@@ -63,6 +63,22 @@ def _round(
         raise ValueError(f"uniforms must lie in [0, 1), got {uniforms}")
 
 
+def _prefix_laws(p: Sequence[Array], q: Sequence[Array]) -> None:
+    if len(p) != len(q) + 1:
+        raise ValueError(
+            f"p must hold one table more than q, got {len(p)} and {len(q)}"
+        )
+    for name, tables in (("p", p), ("q", q)):
+        for i, table in enumerate(tables):
+            must.probabilities(**{f"{name}[{i}]": table})
+            wanted = (p[0].shape[-1],) * (i + 1)
+            if table.shape != wanted:
+                raise ValueError(
+                    f"{name}[{i}] must have shape {wanted}, an axis for each token "
+                    f"before it and the law last, got {table.shape}"
+                )
+
+
 def _expected(alpha: float, gamma: int) -> None:
     must.within(0.0, 1.0, alpha=alpha)
     must.count(0, gamma=gamma)
@@ -146,6 +162,36 @@ def speculative_decode(
     return Speculation(
         [*tokens, _draw(p[len(tokens)], uniforms[len(tokens) :])], len(tokens)
     )
+
+
+@op(_prefix_laws, floats="p* q*")
+def speculative_block_law(p: Sequence[Array], q: Sequence[Array]) -> tuple[Array, ...]:
+    r"""The law of the whole block that one round emits, in exact probabilities.
+
+    $$\Pr(x_1 \dots x_m) = \prod_{i<m} a(x_i)
+    \cdot \Big(1 - \sum_y a(y)\Big)\, r(x_m), \qquad m \le \gamma$$
+
+    each factor given the tokens before it; the block of gamma + 1 tokens ends with
+    the target's own law in place of the rejection. p: gamma + 1 tables, q: gamma
+    tables; p[i] and q[i] have shape (n,) * (i + 1), for every prefix of i tokens the
+    law of the next. Returns gamma + 1 arrays: entry i holds the blocks of i + 1 tokens,
+    with an axis for each. Together they sum to one. The last has n**(gamma + 1)
+    entries: for small vocabularies. Source: Leviathan et al. 2023.
+
+    >>> certain = [[1.0, 0.0], [0.0, 1.0]]
+    >>> one, two = speculative_block_law([[0.25, 0.75], certain], [[0.5, 0.5]])
+    >>> one.tolist(), two.tolist()
+    ([0.0, 0.25], [[0.25, 0.0], [0.0, 0.5]])
+    """
+    path = np.ones((), p[0].dtype)  # the mass of each prefix accepted so far
+    blocks = []
+    for p_next, q_next in zip(p, q, strict=False):  # p has one table more
+        accepted = speculative_acceptance(p_next, q_next)
+        redrawn = speculative_distribution(p_next, q_next) - accepted
+        blocks.append(path[..., None] * redrawn)
+        path = path[..., None] * accepted
+    blocks.append(path[..., None] * p[-1])
+    return tuple(blocks)
 
 
 @op(_expected, floats="alpha")
