@@ -161,13 +161,17 @@ def _apart(
 
 def _row(check: Check, problems: list[str]) -> dict[str, Any]:
     verdicts = at_every_seed(check)
+    discrete = check.kind in ("exact", "refuses")
     for v in verdicts:
-        if v.message or (check.kind in ("exact", "refuses") and not v.held):
+        finite = bool(np.isfinite(v.error))
+        if v.message or not finite or (discrete and not v.held):
             problems.append(
                 f"{check.id} does not hold at {v.seed}/{v.size}: {v.message}"
             )
     errors = [v.error for v in verdicts]
-    if check.kind in ("exact", "refuses"):
+    if not np.all(np.isfinite(errors)):
+        floor = math.inf  # told above
+    elif discrete:
         floor = 0.0
     elif check.kind in ("order", "differs"):
         floor = _two_digits(min(errors), math.floor)
@@ -183,7 +187,7 @@ def _row(check: Check, problems: list[str]) -> dict[str, Any]:
 
 def _tolerance(kind: str, floor: float) -> float:
     """The rule: a power of ten, with room to the floor."""
-    if kind in ("exact", "refuses") or floor <= 0:
+    if kind in ("exact", "refuses") or not 0 < floor < math.inf:
         return 0.0
     if kind in ("order", "differs"):
         return _power_of_ten(floor / 10, math.floor)

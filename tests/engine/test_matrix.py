@@ -185,23 +185,27 @@ def test_the_rounding_of_another_processor_is_no_difference():
 # ---- A changed course is seen -------------------------------------------------------
 
 FEW = ("kv_head_map", "grouped_heads_of_one_kind", "attention_two_keys")
-MADE = ("kv_heads_tiled", "kv_heads_by_group_count", "scale_missing", "heads_reversed")
+
+
+def reversed_heads(n_query_heads, n_kv_heads):
+    return np.arange(n_query_heads)[::-1] % n_kv_heads
+
+
+def right_heads(n_query_heads, n_kv_heads):
+    return np.arange(n_query_heads) // (n_query_heads // n_kv_heads)
 
 
 @pytest.fixture
 def course(monkeypatch):
-    """A course of three checks and four faults, which a test may spoil."""
-    made = dict.fromkeys(MADE, FAULTS["scale_missing"])
-    made["kv_heads_tiled"] = FAULTS["kv_heads_tiled"]
-    made["kv_heads_by_group_count"] = FAULTS["kv_heads_by_group_count"]
-    made["heads_reversed"] = replace(
-        FAULTS["kv_heads_tiled"],
-        id="heads_reversed",
-        by=lambda n_query_heads, n_kv_heads: np.arange(n_query_heads)[::-1] % n_kv_heads,
-        made_for="grouped_heads_of_one_kind",
-        stays_green="attention_two_keys",
-    )
-    made["kv_heads_tiled"] = replace(made["kv_heads_tiled"], made_for="kv_head_map")
+    """A course of three checks and three faults, which a test may spoil."""
+    tiled, scale = FAULTS["kv_heads_tiled"], FAULTS["scale_missing"]
+    of_one_kind = "grouped_heads_of_one_kind"
+    turned = {"by": reversed_heads, "made_for": of_one_kind, "stays_green": FEW[2]}
+    made = {
+        "kv_heads_tiled": replace(tiled, made_for="kv_head_map"),
+        "scale_missing": replace(scale, stays_green="kv_head_map"),
+        "heads_reversed": replace(tiled, id="heads_reversed", **turned),
+    }
     checks = {id: CHECKS[id] for id in FEW}
     monkeypatch.setattr(matrix, "CHECKS", checks)
     monkeypatch.setattr(matrix, "FAULTS", made)
@@ -227,10 +231,6 @@ def test_a_fault_that_escapes_is_told(course):
         "harmless escapes: no check notices it",
         "harmless does not break kv_head_map, made for it",
     ]
-
-
-def right_heads(n_query_heads, n_kv_heads):
-    return np.arange(n_query_heads) // (n_query_heads // n_kv_heads)
 
 
 def test_a_dropped_check_is_told(course):

@@ -2,9 +2,11 @@
 
 from . import (
     attention,
+    decoder,
     delta,
     kernel,
     laplacian,
+    layers,
     mla,
     online,
     rope,
@@ -38,9 +40,11 @@ __all__ = [
     "Verdict",
     "attention",
     "compare",
+    "decoder",
     "delta",
     "kernel",
     "laplacian",
+    "layers",
     "mla",
     "online",
     "recorded",

@@ -179,6 +179,40 @@ def _():
 
 
 @chapter.check(
+    "kernel_worked",
+    "Two tokens by hand: the second reads 7, from the state (12, 16) and (2, 2).",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # Products of the second query with the keys: 1 and 1 + 2 = 3. (1*4 + 3*8) / 4 = 7.
+    # S = 4 (1, 0) + 8 (1, 2) = (12, 16), z = (1, 0) + (1, 2) = (2, 2); 28 / 4 = 7.
+    fq, fk, v = [[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [1.0, 2.0]], [[4.0], [8.0]]
+    reads = np.array([[4.0], [7.0]])
+    state = KernelState(np.array([[12.0], [16.0]]), np.array([2.0, 2.0]))
+    got = (kernel_attention(fq, fk, v), kernel_attention_recurrent(fq, fk, v))
+    return got, (reads, (reads, state))
+
+
+@chapter.check(
+    "kernel_scale_free",
+    "Scaling all features changes no read: the normaliser scales with them.",
+    draw=a_sequence,
+)
+def _(fq, fk, v):
+    small = 1e-6 * fq
+    return (
+        kernel_attention(small, fk, v),
+        kernel_attention_recurrent(fq, 5 * fk, v)[0],
+        kernel_attention_chunked(small, fk, v, chunk=2)[0],
+    ), (
+        kernel_attention(fq, fk, v),
+        kernel_attention_recurrent(fq, fk, v)[0],
+        kernel_attention_chunked(fq, fk, v, chunk=2)[0],
+    )
+
+
+@chapter.check(
     "kernel_refuses_negative_features",
     "A feature below zero is refused: weights would change sign.",
     draw=nothing,
@@ -186,6 +220,16 @@ def _():
 )
 def _():
     return lambda: kernel_attention([[1.0]], [[-1.0]], [[2.0]]), "fk"
+
+
+@chapter.check(
+    "kernel_refuses_zero_normaliser",
+    "A query that meets no key at all is refused: there is nothing to divide by.",
+    draw=nothing,
+    kind="refuses",
+)
+def _():
+    return lambda: kernel_attention([[1.0, 0.0]], [[0.0, 1.0]], [[2.0]]), "fq"
 
 
 # ---- How it breaks ----------------------------------------------------------------
@@ -343,6 +387,59 @@ def _(fq, fk, v, *, chunk, initial=None):
         _, state = kernel_attention_chunked(q, k, x, chunk=chunk, initial=state)
         reads.append((q @ state.S) / (q @ state.z[..., :, None]))
     return np.concatenate(reads, axis=-2), state
+
+
+@chapter.fault(
+    "kernel_chunked_unnormalised",
+    "the form in chunks keeps no normaliser",
+    operation="kernel_attention_chunked",
+    story=(
+        "Dropped here as in both other forms, it leaves no comparison between forms "
+        "that could notice."
+    ),
+    made_for="kernel_constant_values",
+    stays_green="normalized_kernel_recurrence",
+)
+def _(fq, fk, v, *, chunk, initial=None):
+    output, state = kernel_attention_chunked(fq, fk, v, chunk=chunk, initial=initial)
+    before = 0.0 if initial is None else initial.z[..., None, :]
+    mass = (fq * (before + fk.cumsum(axis=-2))).sum(axis=-1, keepdims=True)
+    return output * mass, state
+
+
+@chapter.fault(
+    "kernel_epsilon_in_denominator",
+    "a constant of 1e-6 is added to the denominator",
+    operation="kernel_attention",
+    story=(
+        "The default of public implementations, against division by zero. Small "
+        "features then read too little."
+    ),
+    made_for="kernel_scale_free",
+    stays_green="kernel_future_independence",
+)
+def _(fq, fk, v, *, causal=True):
+    weights = fq @ np.swapaxes(fk, -1, -2)
+    weights = np.tril(weights) if causal else weights
+    return (weights @ v) / (weights.sum(axis=-1, keepdims=True) + 1e-6)
+
+
+@chapter.fault(
+    "kernel_zero_over_zero",
+    "a query that meets no key reads zero",
+    operation="kernel_attention",
+    story="0/0 patched to 0: a read that no average of the values can give.",
+    made_for="kernel_refuses_zero_normaliser",
+    stays_green="kernel_constant_values",
+    unguarded=True,
+)
+def _(fq, fk, v, *, causal=True):
+    if np.any(fq < 0) or np.any(fk < 0):
+        raise ValueError("fq and fk must not be negative")
+    weights = fq @ np.swapaxes(fk, -1, -2)
+    weights = np.tril(weights) if causal else weights
+    mass = weights.sum(axis=-1, keepdims=True)
+    return (weights @ v) / np.where(mass == 0, 1.0, mass)
 
 
 @chapter.fault(

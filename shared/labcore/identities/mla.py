@@ -330,7 +330,7 @@ def _finished(scores_and_scaled, c_kv, w_uv, allowed):
         "the root of what it is given."
     ),
     made_for="mla_worked",
-    stays_green="mla_output_in_hull",
+    stays_green="mla_identity_projections",
 )
 def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
     width = c_kv.shape[-1] + q_rope.shape[-1] + 0.0
@@ -513,7 +513,7 @@ def _(n_keys, n_heads, d_nope, d_rope, d_v, kv_rank, *, n_queries=1):
     operation="rope",
     story="Without rotation every projection can be absorbed; that is why it is split.",
     made_for="mla_rotation_in_between",
-    stays_green="mla_joint_score_and_projection",
+    stays_green="rope_keeps_length",
 )
 def _(x, positions, *, base=10000.0, layout="interleaved"):
     return x + 0.0

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.attention import attention
 from ..ops.rope import rope, rope_attention, rope_frequencies, rope_rotation
 from ._check import Chapter
 
@@ -72,7 +73,7 @@ def _(q, k, i, j, shift, frequency):
 
 @chapter.check(
     "rope_rotation_sign",
-    "A quarter turn takes the first axis to the second, not to its opposite.",
+    "A turn by 30 degrees takes the first axis towards the second.",
     draw=nothing,
     kind="value",
 )
@@ -94,8 +95,8 @@ def _():
     want = [
         -1.2722325127201799,
         -1.8388649851410237,
-        2.8786680997402426,
-        4.0881866360567285,
+        2.87866810043698,
+        4.088186635603437,
     ]
     return got, np.array(want)
 
@@ -109,6 +110,17 @@ def _():
 def _():
     # 10000 ** (-2 i / 8) = 10 ** -i.
     return rope_frequencies(8), np.array([1.0, 0.1, 0.01, 0.001])
+
+
+@chapter.check(
+    "rope_frequency_base",
+    "Four dimensions at base 256: the planes turn by 1 and by 1/16.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # 256 ** (-2 i / 4) = 16 ** -i.
+    return rope_frequencies(4, 256.0), np.array([1.0, 0.0625])
 
 
 @chapter.check(
@@ -169,6 +181,56 @@ def _(q, k, v, positions):
 
 
 @chapter.check(
+    "rope_mirror",
+    "Turning back is turning the mirror image, in both layouts.",
+    draw=a_head,
+)
+def _(q, k, v, positions):
+    d = q.shape[-1]
+    neighbours = np.tile([1.0, -1.0], d // 2)
+    halves = np.repeat([1.0, -1.0], d // 2)
+    got = (rope(q, -positions), rope(q, -positions, layout="half"))
+    return got, (
+        neighbours * rope(neighbours * q, positions),
+        halves * rope(halves * q, positions, layout="half"),
+    )
+
+
+@chapter.check(
+    "rope_far_positions",
+    "At position ten million float32 vectors turn as float64 vectors do, to 1/1000.",
+    draw=a_head,
+    kind="order",
+)
+def _(q, k, v, positions):
+    far, q = 10_000_000 + positions, q.astype(np.float32)
+    apart = np.abs(rope(q, far) - rope(q.astype(np.float64), far)).max()
+    return 1e-3, apart / np.abs(q).max()
+
+
+@chapter.check(
+    "rope_attention_shift",
+    "Moving all tokens by the same shift changes no output of attention.",
+    draw=a_head,
+)
+def _(q, k, v, positions):
+    moved = rope_attention(q, k, v, positions + 38)
+    return moved, rope_attention(q, k, v, positions)
+
+
+@chapter.check(
+    "rope_attention_options",
+    "Base and layout reach the queries and the keys.",
+    draw=a_head,
+)
+def _(q, k, v, positions):
+    turned_q = rope(q, positions, base=50.0, layout="half")
+    turned_k = rope(k, positions, base=50.0, layout="half")
+    got = rope_attention(q, k, v, positions, base=50.0, layout="half")
+    return got, attention(turned_q, turned_k, v)
+
+
+@chapter.check(
     "rope_leaves_values",
     "Values are not rotated: a token that reads itself alone reads its value.",
     draw=a_head,
@@ -211,8 +273,8 @@ def _():
     "the rotation turns clockwise",
     operation="rope_rotation",
     story=(
-        "The source's two RoPE checks cannot see it, although the article says that "
-        "they do: both sides turn the wrong way together."
+        "The two RoPE checks of the source article cannot see it, although the article "
+        "says that they do: both sides turn the wrong way together."
     ),
     made_for="rope_rotation_sign",
     stays_green="rope_relative_identity",
@@ -237,7 +299,10 @@ def _(angle):
     "rope_by_negative_angle",
     "every plane turns clockwise",
     operation="rope",
-    story="The transposed convention: all scores agree, and no checkpoint does.",
+    story=(
+        "The transposed convention: each score becomes that of the opposite offset, so"
+        " every relative check agrees, and no checkpoint does."
+    ),
     made_for="rope_worked",
     stays_green="rope_relative_scores",
 )
@@ -357,6 +422,83 @@ def _(x, positions, *, base=10000.0, layout="interleaved"):
 )
 def _(d, base=10000.0):
     return float(base) ** (-np.arange(d // 2) / d)
+
+
+@chapter.fault(
+    "rope_ignores_base",
+    "the base is always 10000",
+    operation="rope_frequencies",
+    story=(
+        "A configuration that names its base in a field the loader does not know: the "
+        "default takes over without a word (vLLM pull request 44158)."
+    ),
+    made_for="rope_frequency_base",
+    stays_green="rope_frequency_exponent",
+)
+def _(d, base=10000.0):
+    return rope_frequencies(d)
+
+
+@chapter.fault(
+    "rope_angles_in_own_type",
+    "the angles are computed in the type of the vectors",
+    operation="rope",
+    story=(
+        "A model cast to half precision, its table of frequencies with it "
+        "(transformers issue 25681, gpt-neox issue 1003)."
+    ),
+    made_for="rope_far_positions",
+    stays_green="rope_turns_each_plane",
+)
+def _(x, positions, *, base=10000.0, layout="interleaved"):
+    d, own = x.shape[-1], x.dtype
+    angle = np.asarray(positions, own)[..., None] * rope_frequencies(d, base).astype(
+        own
+    )
+    order = np.arange(d).reshape((-1, 2) if layout == "interleaved" else (2, -1))
+    first, second = order.T if layout == "interleaved" else order
+    turned = (x[..., first] + 1j * x[..., second]) * np.exp(1j * angle)
+    rotated = np.empty_like(x)
+    rotated[..., first], rotated[..., second] = turned.real, turned.imag
+    return rotated
+
+
+@chapter.fault(
+    "rope_unsigned_positions",
+    "a negative position is taken as its size",
+    operation="rope",
+    story="Positions or offsets in an unsigned type; nobody tests before the start.",
+    made_for="rope_mirror",
+    stays_green="rope_worked",
+)
+def _(x, positions, *, base=10000.0, layout="interleaved"):
+    return rope(x, np.abs(positions), base=base, layout=layout)
+
+
+@chapter.fault(
+    "rope_keys_turn_back",
+    "the keys turn the other way than the queries",
+    operation="rope_attention",
+    story="A sign that is wrong on one side only: this one the relative checks see.",
+    made_for="rope_attention_shift",
+    stays_green="rope_leaves_values",
+)
+def _(q, k, v, positions, *, base=10000.0, layout="interleaved", allowed=None):
+    twice_back = -2 * np.asarray(positions)
+    k = rope(k, twice_back, base=base, layout=layout)
+    return rope_attention(q, k, v, positions, base=base, layout=layout, allowed=allowed)
+
+
+@chapter.fault(
+    "rope_attention_default_options",
+    "base and layout are not passed on",
+    operation="rope_attention",
+    story="Two keyword arguments that are accepted and then forgotten.",
+    made_for="rope_attention_options",
+    stays_green="rope_cached_positions",
+)
+def _(q, k, v, positions, *, base=10000.0, layout="interleaved", allowed=None):
+    return rope_attention(q, k, v, positions, allowed=allowed)
 
 
 @chapter.fault(

@@ -12,6 +12,7 @@ from ..ops.speculative import (
     Speculation,
     expected_tokens,
     speculative_acceptance,
+    speculative_block_law,
     speculative_decode,
     speculative_distribution,
     speculative_residual,
@@ -34,6 +35,34 @@ def two_laws(rng: Rng, size: int) -> Inputs:
     p = np.sort(rng.uniform(0.2, 1.0, size=n))[::-1] + np.arange(n)[::-1]
     q = np.sort(rng.uniform(0.2, 1.0, size=n)) + np.arange(n)
     return {"p": p / p.sum(), "q": q / q.sum()}
+
+
+def prefix_laws(rng: Rng, size: int) -> Inputs:
+    """Laws that depend on the whole prefix; three tokens, two drafted ones.
+
+    Targets fall and drafts rise, each after each prefix in its own way.
+    """
+    falling = np.arange(3.0)[::-1]
+    p = [_sharpened(rng, (3,) * (i + 1), falling, size) for i in range(3)]
+    q = [_sharpened(rng, (3,) * (i + 1), falling[::-1], size) for i in range(2)]
+    return {"p": p, "q": q}
+
+
+def one_law_for_every_prefix(rng: Rng, size: int) -> Inputs:
+    """The same target and draft after every prefix; size tokens are drafted."""
+    return {**two_laws(rng, 1), "gamma": size}
+
+
+def certain_target(rng: Rng, size: int) -> Inputs:
+    """A target with a single token, and a draft that may say anything."""
+    n = size + 2
+    q = rng.uniform(0.2, 1.0, size=n)
+    return {"p": np.eye(n)[rng.integers(n)], "q": q / q.sum()}
+
+
+def _sharpened(rng, shape, trend, size):
+    law = rng.uniform(0.2, 1.0, size=shape) + trend / size
+    return law / law.sum(axis=-1, keepdims=True)
 
 
 def nothing(rng: Rng, size: int) -> Inputs:
@@ -164,6 +193,130 @@ def _(p, q):
 
 
 @chapter.check(
+    "speculative_greedy_target",
+    "A target that is certain emits its token, whatever is drafted.",
+    draw=certain_target,
+)
+def _(p, q):
+    first = [
+        speculative_decode(np.stack([p, p]), q[None], [token], [u, w]).tokens[0]
+        for token in range(len(p))
+        for u, w in product([0.125, 0.875], repeat=2)
+    ]
+    want = np.full(len(first), np.argmax(p))
+    return (speculative_distribution(p, q), np.array(first)), (p, want)
+
+
+# ---- The whole block ---------------------------------------------------------------
+
+
+@chapter.check(
+    "block_law_completed",
+    "Completed by the target to a fixed length, the block follows the target's law.",
+    draw=prefix_laws,
+)
+def _(p, q):
+    return _completed(speculative_block_law(p, q), p), _joint(p)
+
+
+@chapter.check(
+    "block_law_given_length",
+    "Of the blocks of one length, the tokens do not follow the target's law.",
+    draw=prefix_laws,
+    kind="differs",
+)
+def _(p, q):
+    whole = speculative_block_law(p, q)[-1]
+    return whole / whole.sum(), _joint(p)
+
+
+@chapter.check(
+    "block_law_sums_to_one",
+    "The blocks of all lengths together have mass one.",
+    draw=prefix_laws,
+)
+def _(p, q):
+    return sum(block.sum() for block in speculative_block_law(p, q)), np.float64(1.0)
+
+
+@chapter.check(
+    "block_law_by_rounds",
+    "Running the round for every draft and every cell of its numbers gives that law.",
+    draw=prefix_laws,
+)
+def _(p, q):
+    law = [np.zeros(table.shape) for table in p]
+    thirds = np.arange(1, 3) / 3  # for the laws that wrong versions draw from
+    for draft in product(range(3), repeat=2):
+        rows = [draft[:i] for i in range(3)]
+        p_rows = np.stack([p[i][row] for i, row in enumerate(rows)])
+        q_rows = np.stack([q[i][row] for i, row in enumerate(rows[:2])])
+        here = np.arange(2), draft
+        ratios = np.minimum(1.0, p_rows[here] / q_rows[here])
+        mass = np.prod(q_rows[here])
+        last = [*speculative_residual(p_rows[:2], q_rows), p_rows[2]]
+        for (u1, m1), (u2, m2) in product(*(_cells([r]) for r in ratios)):
+            accepted = 0 if u1 >= ratios[0] else 1 if u2 >= ratios[1] else 2
+            cuts = np.cumsum(last[accepted]) / last[accepted].sum()
+            for w, m3 in _cells(np.concatenate([cuts, thirds])):
+                done = speculative_decode(p_rows, q_rows, list(draft), [u1, u2, w])
+                law[len(done.tokens) - 1][tuple(done.tokens)] += mass * m1 * m2 * m3
+    return list(speculative_block_law(p, q)), law
+
+
+@chapter.check(
+    "block_law_worked",
+    "One drafted token, worked by hand: the block (0), or two tokens.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # min(p, q) = (.2, .3, .1); the rest, .4, is redrawn as token 0. What is accepted
+    # goes on with the target's row for that token.
+    p_next = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
+    got = speculative_block_law([[0.6, 0.3, 0.1], p_next], [[0.2, 0.5, 0.3]])
+    two = [[0.1, 0.1, 0.0], [0.0, 0.15, 0.15], [0.05, 0.0, 0.05]]
+    return got, (np.array([0.4, 0.0, 0.0]), np.array(two))
+
+
+@chapter.check(
+    "block_law_round_after_round",
+    "Rounds one after another, cut after two tokens, give the target's law of two.",
+    draw=prefix_laws,
+)
+def _(p, q):
+    one, two = speculative_block_law(p[:2], q[:1])
+    for x in range(3):  # a block of one token: a second round starts behind it
+        short, long = speculative_block_law([p[1][x], p[2][x]], [q[1][x]])
+        two = two + np.eye(3)[x][:, None] * one[x] * (short + long.sum(axis=-1))
+    return two, _joint(p[:2])
+
+
+@chapter.check(
+    "block_law_nothing_drafted",
+    "Without a draft the block is one token of the target.",
+    draw=prefix_laws,
+)
+def _(p, q):
+    return speculative_block_law(p[:1], []), (p[0],)
+
+
+@chapter.check(
+    "block_law_mean_length",
+    "With one law for every prefix, the mean length is the geometric sum.",
+    draw=one_law_for_every_prefix,
+)
+def _(p, q, gamma):
+    shapes = [(3,) * (i + 1) for i in range(gamma + 1)]
+    law = speculative_block_law(
+        [np.broadcast_to(p, shape) for shape in shapes],
+        [np.broadcast_to(q, shape) for shape in shapes[:-1]],
+    )
+    mean = sum((i + 1) * block.sum() for i, block in enumerate(law))
+    return mean, np.float64(expected_tokens(np.minimum(p, q).sum(), gamma))
+
+
+@chapter.check(
     "speculative_refuses_undrafted",
     "A draft token that the draft gives probability 0 is refused.",
     draw=nothing,
@@ -172,6 +325,24 @@ def _(p, q):
 def _():
     p, q = [[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0]]
     return lambda: speculative_decode(p, q, [1], [0.5]), "draft_tokens"
+
+
+def _joint(laws):
+    """The law of a whole sequence from the law of each next token."""
+    mass = np.ones(())
+    for law in laws:
+        mass = mass[..., None] * law
+    return mass
+
+
+def _completed(blocks, p):
+    """Blocks of every length, continued by the target to the longest."""
+    total = np.zeros(p[-1].shape)
+    for i, block in enumerate(blocks):
+        for law in p[i + 1 :]:
+            block = block[..., None] * law
+        total += block
+    return total
 
 
 def _cells(cuts):
@@ -356,6 +527,117 @@ def _(p, q, draft_tokens, uniforms):
     law = np.cumsum(p[len(tokens)])
     last = int(np.searchsorted(law / law[-1], uniforms[-1], side="right"))
     return Speculation([*tokens, last], len(tokens))
+
+
+@chapter.fault(
+    "round_accepts_likely",
+    "a draft is accepted when the target finds it likely enough",
+    operation="speculative_decode",
+    story=(
+        "Rules of that kind are used for speed; the output then follows another law "
+        "than the target's."
+    ),
+    made_for="speculative_enumerated",
+    stays_green="speculative_greedy_target",
+)
+def _(p, q, draft_tokens, uniforms):
+    likely = [p[i, token] >= 0.25 for i, token in enumerate(draft_tokens)]
+    judged = [0.0 if yes else 1 - 1e-12 for yes in likely]
+    return speculative_decode(
+        p, q, draft_tokens, [*judged, *uniforms[len(draft_tokens) :]]
+    )
+
+
+@chapter.fault(
+    "block_goes_on_after_rejection",
+    "drafted tokens behind a rejected one stay in the block",
+    operation="speculative_block_law",
+    story=(
+        "They were drafted after a token that is no longer there. Every block has the "
+        "full length, and looks fast."
+    ),
+    made_for="block_law_completed",
+    stays_green="block_law_sums_to_one",
+)
+def _(p, q):
+    gamma, n = len(q), p[0].shape[-1]
+    law = [np.zeros_like(table) for table in p]
+    for draft in product(range(n), repeat=gamma):
+        mass = 1.0
+        for i, token in enumerate(draft):
+            p_i, q_i = p[i][draft[:i]], q[i][draft[:i]]
+            rest = np.prod([q[j][draft[: j + 1]] for j in range(i, gamma)])
+            rejected = rest * max(0.0, 1 - p_i[token] / q_i[token])
+            if rejected > 0:
+                redrawn = mass * rejected * speculative_residual(p_i, q_i)
+                for y in range(n):
+                    law[-1][*draft[:i], y, *draft[i + 1 :]] += redrawn[y] * p[-1][draft]
+            mass *= min(p_i[token], q_i[token])
+        law[-1][draft] += mass * p[-1][draft]
+    return tuple(law)
+
+
+@chapter.fault(
+    "block_bonus_from_row_before",
+    "the bonus token is drawn from the target's row before",
+    operation="speculative_block_law",
+    story="Row i of the logits is the law of token i + 1: off by one at the end.",
+    made_for="block_law_completed",
+    stays_green="block_law_mean_length",
+)
+def _(p, q):
+    if not q:
+        return speculative_block_law(p, q)
+    late = [*p[:-1], np.broadcast_to(p[-2][..., None, :], p[-1].shape)]
+    return speculative_block_law(late, q)
+
+
+@chapter.fault(
+    "block_without_bonus",
+    "a block that is accepted throughout ends without a token of the target",
+    operation="speculative_block_law",
+    story="One target row thrown away a round: the law is right, the speed is not.",
+    made_for="block_law_mean_length",
+    stays_green="block_law_completed",
+)
+def _(p, q):
+    law = list(speculative_block_law(p, q))
+    whole = law.pop().sum(axis=-1)
+    if not law:
+        return (np.zeros_like(p[0]),)
+    return (*law[:-1], law[-1] + whole, np.zeros_like(p[-1]))
+
+
+@chapter.fault(
+    "block_length_drawn_apart",
+    "the tokens are drawn from the target, and the length by itself",
+    operation="speculative_block_law",
+    story=(
+        "What a simulator of speed does: every average is right, and the length knows "
+        "nothing about the tokens."
+    ),
+    made_for="block_law_given_length",
+    stays_green="block_law_completed",
+)
+def _(p, q):
+    lengths = [block.sum() for block in speculative_block_law(p, q)]
+    return tuple(length * _joint(p[: i + 1]) for i, length in enumerate(lengths))
+
+
+@chapter.fault(
+    "block_reads_stale_prefix",
+    "every prefix is given the laws of another one",
+    operation="speculative_block_law",
+    story=(
+        "A cache that was not cut back after a rejection: the target judges the draft "
+        "as if the text were another."
+    ),
+    made_for="block_law_completed",
+    stays_green="block_law_sums_to_one",
+)
+def _(p, q):
+    stale = [np.broadcast_to(table[(0,) * i], table.shape) for i, table in enumerate(p)]
+    return speculative_block_law(stale, q)
 
 
 @chapter.fault(

@@ -55,7 +55,8 @@ def op(
     ``validate`` takes the same arguments and raises ``ValueError``. ``floats`` names
     the parameters that hold numbers to compute with; a trailing ``*`` marks a sequence
     of arrays. A dictionary of arrays (weights, its ``layers`` a list of the same) is
-    taken entry by entry. Parameters not named (axes, counts, masks, positions) pass untouched.
+    taken entry by entry. Parameters not named (axes, counts, masks, positions) pass
+    untouched.
     """
 
     def decorate(plain: Callable[..., R]) -> Callable[..., R]:

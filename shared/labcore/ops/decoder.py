@@ -355,10 +355,10 @@ def decoder_step(
     >>> cache[0].k.shape
     (1, 3, 1)
     """
-    layers = _layers(weights)
     x = weights["embed"][np.asarray(tokens)]
     caches: list[KVCache] = []
-    for layer, old in zip(layers, cache or [None] * len(layers), strict=True):
+    for i, layer in enumerate(_layers(weights)):
+        old = None if cache is None else cache[i]
         h = rms_norm(x, weight=layer.get("norm_attention"), eps=norm_eps)
         read, new = decoder_attention_cached(
             layer, h, old, heads=heads, rope_base=rope_base
