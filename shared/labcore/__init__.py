@@ -1,7 +1,8 @@
 """The shared module of the Transformer Math Lab: ``labcore.softmax`` and the rest.
 
 The operations are loaded when they are first used, so that ``import labcore`` is
-cheap. Each lives in a module of ``labcore.ops`` that is named in ``OPERATIONS``.
+cheap. Each lives in a module of ``labcore.ops`` or ``labcore.systems`` that is named in
+``OPERATIONS``.
 """
 
 from __future__ import annotations
@@ -73,8 +74,25 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "speculative_block_law",
         "expected_tokens",
     ),
-    "sampling": ("top_k",),
-    "layers": ("layer_norm", "rms_norm", "relu", "silu", "swiglu"),
+    "sampling": (
+        "Hypothesis",
+        "top_k",
+        "top_p",
+        "forbid_tokens",
+        "greedy",
+        "beam_search",
+        "length_score",
+    ),
+    "layers": (
+        "embedding",
+        "linear",
+        "patchify",
+        "layer_norm",
+        "rms_norm",
+        "relu",
+        "silu",
+        "swiglu",
+    ),
     "decoder": (
         "split_heads",
         "join_heads",
@@ -86,7 +104,48 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "decoder_step",
         "decoder_logits_cached",
     ),
-    "gradients": ("finite_difference",),
+    "decoder_trace": ("DecoderTrace", "decoder_trace"),
+    "losses": (
+        "token_losses",
+        "cross_entropy",
+        "surprisal",
+        "squared_error",
+        "kl",
+        "sequence_logprob",
+        "dpo_margin",
+        "dpo_loss",
+        "ppo_clip",
+        "contrastive_loss",
+    ),
+    "gradients": (
+        "AttentionGradients",
+        "finite_difference",
+        "attention_gradients",
+        "cross_entropy_gradient",
+        "squared_error_gradient",
+        "dpo_gradient",
+        "ppo_clip_gradient",
+        "contrastive_gradient",
+        "embedding_gradient",
+    ),
+    "optim": (
+        "AdamWStep",
+        "sgd_step",
+        "adamw_step",
+        "accumulate_gradients",
+        "lora_update",
+        "lora_parameters",
+        "zero_bytes_per_device",
+    ),
+    "compress": (
+        "absmax_scale",
+        "quantize_symmetric",
+        "dequantize",
+        "tensor_bytes",
+        "bpe_encode",
+        "bpe_train",
+        "bpe_decode",
+    ),
     "laplacian": (
         "LaplacianRead",
         "LaplacianGradients",
@@ -97,16 +156,110 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "median_sigma",
         "operation_counts",
     ),
+    "retrieval": (
+        "BM25Term",
+        "PrecisionRecall",
+        "bm25_idf",
+        "bm25_term",
+        "bm25",
+        "rrf",
+        "precision",
+        "recall",
+        "precision_recall",
+        "reciprocal_rank",
+        "maxsim",
+        "nearest",
+        "greedy_graph_search",
+    ),
+    "evaluation": (
+        "PairedTable",
+        "SimpsonTable",
+        "SelectiveAccuracy",
+        "ErrorRates",
+        "CalibrationBin",
+        "pass_at_k",
+        "pass_at_k_iid",
+        "pass_all_k",
+        "all_wrong_rate",
+        "paired_table",
+        "mcnemar_exact",
+        "simpson_table",
+        "brier",
+        "calibration_table",
+        "selective_accuracy",
+        "error_rates",
+    ),
+    "serving": (
+        "Roofline",
+        "ProductCost",
+        "LatencyMetrics",
+        "CriticalPath",
+        "QueueTrace",
+        "MM1",
+        "ErrorBudget",
+        "RateLimit",
+        "ContextBudget",
+        "kv_cache_bytes",
+        "roofline",
+        "matvec_cost",
+        "train_flops",
+        "attention_flops",
+        "token_latency",
+        "time_per_output_token",
+        "latency_metrics",
+        "critical_path",
+        "service_capacity",
+        "queue_backlog",
+        "littles_law",
+        "queue_trace",
+        "mm1",
+        "error_budget",
+        "rate_limit",
+        "context_budget",
+        "cost_per_success",
+    ),
+    "streams": ("SSEEvent", "SSEStream", "SSEDecoder", "sse_decode", "utf8_stream"),
+    "state": (
+        "Fact",
+        "Versioned",
+        "Swap",
+        "Snapshot",
+        "Event",
+        "Readable",
+        "Report",
+        "IdempotentExecutor",
+        "bitemporal_lookup",
+        "bitemporal_record",
+        "compare_and_swap",
+        "three_way_merge",
+        "report_is_current",
+        "approval_covers",
+        "refund_allowed",
+        "idempotent_executor",
+        "safe_to_retry",
+        "replay_events",
+        "compact_log",
+        "acl_filter",
+        "pair_results",
+        "path_is_excluded",
+        "page_to_screen",
+        "screen_to_page",
+    ),
+    "files": ("LostUpdate", "atomic_replace", "replace_if_unchanged"),
+    "database": ("Killed", "transfer", "record_receipt"),
 }
+SYSTEMS = ("streams", "state", "files", "database")  # the rest are labcore.ops
 _HOME = {name: module for module, names in OPERATIONS.items() for name in names}
 
-__all__ = ["OPERATIONS", "__version__", *_HOME]
+__all__ = ["OPERATIONS", "SYSTEMS", "__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'labcore' has no attribute {name!r}")
-    value = getattr(import_module(f"labcore.ops.{_HOME[name]}"), name)
+    home = _HOME[name]
+    layer = "systems" if home in SYSTEMS else "ops"
+    value = getattr(import_module(f"labcore.{layer}.{home}"), name)
     globals()[name] = value
     return value
 

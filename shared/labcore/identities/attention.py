@@ -133,8 +133,17 @@ def _(q, k, v):
 
 
 @chapter.check(
+    "decode_one_by_one",
+    "Decode, one token a step from the very first, equals the whole.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    return causal_attention_cached(q, k, v), causal_attention(q, k, v)
+
+
+@chapter.check(
     "paged_cache",
-    "A cache scattered over blocks of a pool reads as one in a row.",
+    "A cache scattered over blocks of a pool reads as one in a row, block after block.",
     draw=a_pool,
 )
 def _(q, k, v, table, block_size, pool):
@@ -144,8 +153,14 @@ def _(q, k, v, table, block_size, pool):
     for t in range(n):  # where token t lies, said in another way
         block, inside = divmod(t, block_size)
         pool[table[block] * block_size + inside] = np.concatenate([k[t], v[t]])
-    cache = KVCache(pool[slots, :d], pool[slots, d:])
-    return attention_from_cache(q, cache), causal_attention(q, k, v)
+    at_once = attention_from_cache(q, KVCache(pool[slots, :d], pool[slots, d:]))
+    steps = []
+    for t in range(n):  # as it grows, across the edges of the blocks
+        so_far = paged_positions(table, t + 1, block_size=block_size)
+        cache = KVCache(pool[so_far, :d], pool[so_far, d:])
+        steps.append(attention_from_cache(q[t : t + 1], cache))
+    whole = causal_attention(q, k, v)
+    return (at_once, np.concatenate(steps)), (whole, whole)
 
 
 @chapter.check(
@@ -195,6 +210,36 @@ def _(q, k, v):
 
 
 @chapter.check(
+    "padding_reads_as_absent",
+    "A key that no query may read might as well not be there.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    n = k.shape[1] - 2  # the last two are padding
+    real = np.broadcast_to(np.arange(k.shape[1]) < n, (q.shape[1], k.shape[1]))
+    return attention(q, k, v, allowed=real), attention(q, k[:, :n], v[:, :n])
+
+
+@chapter.check(
+    "given_scale_is_used",
+    "A scale given by hand is the scale of longer queries, in every form.",
+    draw=a_sequence,
+)
+def _(q, k, v):
+    scale, n = 0.3, q.shape[1]
+    longer = scale * np.sqrt(q.shape[-1]) * q
+    causal = causal_mask(n, n)
+    got = (
+        attention(q, k, v, allowed=causal, scale=scale),
+        causal_attention(q, k, v, scale=scale),
+        attention_from_cache(q, KVCache(k, v), scale=scale),
+        causal_attention_cached(q, k, v, chunk=2, scale=scale),
+        grouped_query_attention(q, k, v, allowed=causal, scale=scale),
+    )
+    return got, (attention(longer, k, v, allowed=causal),) * len(got)
+
+
+@chapter.check(
     "window_over_the_length",
     (
         "A window as long as the sequence is no window; shorter, it is the mean of the"
@@ -218,6 +263,17 @@ def _(q, k, v):
 def _(q, k, v):
     want = [attention(q[h], k[h // 2], v[h // 2]) for h in range(6)]
     return grouped_query_attention(q, k, v), np.stack(want)
+
+
+@chapter.check(
+    "grouped_heads_keep_the_mask",
+    "The mask reaches every head of every group.",
+    draw=grouped_heads,
+)
+def _(q, k, v):
+    allowed = causal_mask(q.shape[1], k.shape[1])
+    want = [attention(q[h], k[h // 2], v[h // 2], allowed=allowed) for h in range(6)]
+    return grouped_query_attention(q, k, v, allowed=allowed), np.stack(want)
 
 
 @chapter.check(
@@ -252,6 +308,28 @@ def _():
 )
 def _():
     return lambda: attention_weights([[1.0]], [[np.nan], [1.0]]), "k"
+
+
+@chapter.check(
+    "attention_refuses_no_key",
+    "A query that may read nothing has no weights.",
+    draw=nothing,
+    kind="refuses",
+)
+def _():
+    allowed = np.array([[True, False], [False, False]])
+    call = attention_weights
+    return lambda: call(np.eye(2), np.eye(2), allowed=allowed), "allowed has a row"
+
+
+@chapter.check(
+    "mask_refuses_wrong_offset",
+    "An offset that contradicts the number of keys is refused.",
+    draw=nothing,
+    kind="refuses",
+)
+def _():
+    return lambda: causal_mask(2, 5, offset=0), "offset must be"
 
 
 # ---- How it breaks ----------------------------------------------------------------
@@ -303,6 +381,24 @@ def _(n_queries, n_keys, *, offset=None, window=None):
 
 
 @chapter.fault(
+    "mask_believes_offset",
+    "any offset is taken as it is given",
+    operation="causal_mask",
+    story=(
+        "A position counter that a cache forgot to advance: the mask is that of "
+        "another prefix, and nothing crashes."
+    ),
+    made_for="mask_refuses_wrong_offset",
+    stays_green="chunk_mask_offset",
+    unguarded=True,
+)
+def _(n_queries, n_keys, *, offset=None, window=None):
+    offset = n_keys - n_queries if offset is None else offset
+    age = np.arange(n_queries)[:, None] + offset - np.arange(n_keys)
+    return (age >= 0) & (age < (n_keys if window is None else window))
+
+
+@chapter.fault(
     "window_one_too_long",
     "the window sees one key too many",
     operation="causal_mask",
@@ -327,6 +423,78 @@ def _(q, k, *, allowed=None, scale=None):
     return attention_weights(
         q, k, allowed=allowed, scale=1.0 if scale is None else scale
     )
+
+
+@chapter.fault(
+    "scale_given_is_ignored",
+    "a scale that was given is replaced by the usual one",
+    operation="attention_weights",
+    story="A default written over an argument; right for every caller who gives none.",
+    made_for="given_scale_is_used",
+    stays_green="attention_two_keys",
+)
+def _(q, k, *, allowed=None, scale=None):
+    return attention_weights(q, k, allowed=allowed)
+
+
+@chapter.fault(
+    "weights_over_queries",
+    "the softmax runs over the queries, not over the keys",
+    operation="attention_weights",
+    story=(
+        "The wrong axis of a square matrix. Later queries then change earlier rows, "
+        "and a test that perturbs keys and values alone does not see it."
+    ),
+    made_for="attention_rows_sum_to_one",
+    stays_green="future_perturbation",
+)
+def _(q, k, *, allowed=None, scale=None):
+    scale = 1.0 / np.sqrt(q.shape[-1]) if scale is None else scale
+    scores = scale * (q @ np.swapaxes(k, -1, -2))
+    if allowed is not None:
+        scores = np.where(allowed, scores, -np.inf)
+    top = scores.max(axis=-2, keepdims=True)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    mass = weights.sum(axis=-2, keepdims=True)
+    return weights / np.where(mass == 0, 1.0, mass)
+
+
+@chapter.fault(
+    "mask_true_means_forbidden",
+    "True in the mask is read as forbidden",
+    operation="attention_weights",
+    story=(
+        "PyTorch has both readings: True takes part in scaled_dot_product_attention, "
+        "and is left out in nn.MultiheadAttention."
+    ),
+    made_for="padding_reads_as_absent",
+    stays_green="attention_two_keys",
+)
+def _(q, k, *, allowed=None, scale=None):
+    forbidden = allowed
+    allowed = None if forbidden is None else ~np.asarray(forbidden)
+    return attention_weights(q, k, allowed=allowed, scale=scale)
+
+
+@chapter.fault(
+    "no_key_reads_the_mean",
+    "a row with no allowed key gets equal weights",
+    operation="attention_weights",
+    story=(
+        "What a finite fill does to a row that is masked throughout: equal scores, and "
+        "so the mean of everything that it may not read."
+    ),
+    made_for="attention_refuses_no_key",
+    stays_green="padding_reads_as_absent",
+    unguarded=True,
+)
+def _(q, k, *, allowed=None, scale=None):
+    q, k = np.asarray(q), np.asarray(k)
+    if allowed is None or np.all(np.any(allowed, axis=-1)):
+        return attention_weights(q, k, allowed=allowed, scale=scale)
+    some = np.any(allowed, axis=-1, keepdims=True)
+    weights = attention_weights(q, k, allowed=allowed | ~some, scale=scale)
+    return np.where(some, weights, 1.0 / k.shape[-2])
 
 
 @chapter.fault(
@@ -378,15 +546,74 @@ def _(q, k, *, allowed=None, scale=None):
 
 
 @chapter.fault(
+    "attention_reads_keys",
+    "the weighted mean is taken of the keys",
+    operation="attention",
+    story="k for v: the shapes agree in every model whose heads have one width.",
+    made_for="attention_two_keys",
+    stays_green="future_perturbation",
+)
+def _(q, k, v, *, allowed=None, scale=None):
+    fitted = k[..., np.arange(v.shape[-1]) % k.shape[-1]]  # as many columns as v
+    return attention_weights(q, k, allowed=allowed, scale=scale) @ fitted
+
+
+@chapter.fault(
+    "causal_attention_not_causal",
+    "no mask at all",
+    operation="causal_attention",
+    story="is_causal is False unless somebody says otherwise.",
+    made_for="causal_prefix_reads",
+    stays_green="attention_rows_sum_to_one",
+)
+def _(q, k, v, *, scale=None):
+    return attention(q, k, v, scale=scale)
+
+
+@chapter.fault(
+    "cache_read_without_mask",
+    "queries read the whole cache",
+    operation="attention_from_cache",
+    story=(
+        "One new token needs no mask. Several at once do: a prompt in chunks, or the "
+        "drafted tokens of speculative decoding."
+    ),
+    made_for="prefill_then_decode",
+    stays_green="decode_one_by_one",
+)
+def _(q, cache, *, scale=None):
+    return attention(q, cache.k, cache.v, scale=scale)
+
+
+@chapter.fault(
+    "decode_reads_before_append",
+    "the cache is read before the new keys are in it",
+    operation="causal_attention_cached",
+    story="Two lines in the wrong order: a token then cannot read itself.",
+    made_for="decode_one_by_one",
+    stays_green="paged_cache",
+)
+def _(q, k, v, *, chunk=1, scale=None):
+    cache, reads = None, []
+    for start in range(0, q.shape[-2], chunk):
+        new = slice(start, start + chunk)
+        before = cache
+        cache = kv_append(cache, k[..., new, :], v[..., new, :])
+        seen = cache if before is None else before
+        reads.append(attention(q[..., new, :], seen.k, seen.v, scale=scale))
+    return np.concatenate(reads, axis=-2)
+
+
+@chapter.fault(
     "cache_appends_in_front",
     "new keys go in front of the old ones",
     operation="kv_append",
     story=(
-        "The order of a concatenation; without positions a single decode step cannot "
-        "see it."
+        "The order of a concatenation; without positions, decoding one token at a "
+        "time cannot see it."
     ),
     made_for="prefill_then_decode",
-    stays_green="causal_prefix_reads",
+    stays_green="decode_one_by_one",
 )
 def _(cache, k, v):
     if cache is None:
@@ -407,6 +634,18 @@ def _(cache, k, v):
 def _(cache, k, v):
     fresh = kv_append(cache, k, v)
     return fresh if cache is None else KVCache(fresh.k, np.roll(fresh.v, 1, axis=-2))
+
+
+@chapter.fault(
+    "grouped_mask_dropped",
+    "the mask is not handed on to the heads",
+    operation="grouped_query_attention",
+    story="An argument lost in a wrapper: right wherever nothing is masked.",
+    made_for="grouped_heads_keep_the_mask",
+    stays_green="grouped_heads_equal_repeated_heads",
+)
+def _(q, k, v, *, allowed=None, scale=None):
+    return grouped_query_attention(q, k, v, scale=scale)
 
 
 @chapter.fault(

@@ -54,14 +54,14 @@ LOGITS = np.array(
 
 
 def a_decoder(rng: Rng, size: int) -> Inputs:
-    """Two or three layers, four heads on two, and two texts of five tokens."""
+    """Two or three layers, four heads on two, and two texts of four tokens."""
     weights = {
         "layers": [_layer(rng, size, 4, 2) for _ in range(2 + size % 2)],
         "embed": rng.normal(size=(7, size + 4)),
         "unembed": rng.normal(size=(size + 4, 6)),
         "norm": rng.uniform(0.5, 2.0, size=size + 4),
     }
-    tokens = np.stack([rng.permutation(7)[:5] for _ in range(2)])
+    tokens = np.stack([[rng.permutation(7)[:4]] for _ in range(2)])
     return {"weights": weights, "tokens": tokens, "heads": 4}
 
 
@@ -71,6 +71,12 @@ def a_layer(rng: Rng, size: int) -> Inputs:
         "layer": _layer(rng, size, 6, 2),
         "x": rng.normal(size=(2, size + 3, size + 4)),
     }
+
+
+def a_stream(rng: Rng, size: int) -> Inputs:
+    """A text as it enters a layer, behind a prefix of seven tokens."""
+    n = size + 2
+    return {"x": rng.normal(size=(2, n, 2 * size + 2)), "positions": 7 + np.arange(n)}
 
 
 def one_layer(rng: Rng, size: int) -> Inputs:
@@ -118,11 +124,14 @@ def nothing(rng: Rng, size: int) -> Inputs:
 )
 def _(weights, tokens, heads):
     n = tokens.shape[-1]
-    cuts = [(split, n - split) for split in range(1, n)] + [(1,) * n, (2, 1, 2)]
-    fed = [
-        decoder_logits_cached(weights, tokens, chunks=cut, heads=heads) for cut in cuts
-    ]
-    return fed, [decoder_logits(weights, tokens, heads=heads)] * len(cuts)
+    cuts = [(split, n - split) for split in range(1, n)]
+    options = {"heads": heads, "rope_base": 50.0, "norm_eps": 0.1}
+    fed = [decoder_logits_cached(weights, tokens, chunks=c, **options) for c in cuts]
+    whole = decoder_logits(weights, tokens, **options)
+    one_by_one = decoder_logits_cached(
+        weights, tokens[1, 0], chunks=(1,) * n, **options
+    )
+    return (fed, one_by_one), ([whole] * len(cuts), whole[1, 0])
 
 
 @chapter.check(
@@ -131,9 +140,9 @@ def _(weights, tokens, heads):
     draw=a_decoder,
 )
 def _(weights, tokens, heads):
-    _, before = decoder_step(weights, tokens[:, :3], heads=heads)
-    _, after = decoder_step(weights, tokens[:, 3:], before, heads=heads)
-    kept = [(c.k[..., :3, :], c.v[..., :3, :]) for c in after]
+    _, before = decoder_step(weights, tokens[..., :2], heads=heads)
+    _, after = decoder_step(weights, tokens[..., 2:], before, heads=heads)
+    kept = [(c.k[..., :2, :], c.v[..., :2, :]) for c in after]
     lengths = np.array([c.k.shape[-2] for c in after])
     return (kept, lengths), (
         [(c.k, c.v) for c in before],
@@ -148,14 +157,14 @@ def _(weights, tokens, heads):
 )
 def _(weights, tokens, heads):
     changed = tokens.copy()
-    changed[:, 3:] = (changed[:, 3:] + 1) % 7
-    earlier = decoder_logits(weights, changed, heads=heads)[:, :3]
-    return earlier, decoder_logits(weights, tokens, heads=heads)[:, :3]
+    changed[..., 2:] = (changed[..., 2:] + 1) % 7
+    earlier = decoder_logits(weights, changed, heads=heads)[..., :2, :]
+    return earlier, decoder_logits(weights, tokens, heads=heads)[..., :2, :]
 
 
 @chapter.check(
     "decoder_stream_scale",
-    "A stream three times as large, and all that is added to it, gives the same logits.",
+    "A stream three times as large, with all that is added, gives the same logits.",
     draw=a_decoder,
 )
 def _(weights, tokens, heads):
@@ -215,8 +224,20 @@ def _(layer, x):
 
 
 @chapter.check(
+    "decoder_rotates_queries_and_keys",
+    "Where all matrices are the unit matrix, queries and keys are rotated, values not.",
+    draw=a_stream,
+)
+def _(x, positions):
+    unit = {name: np.eye(x.shape[-1]) for name in ("Wq", "Wk", "Wv", "Wo")}
+    q, k, v = decoder_projections(unit, x, positions, rope_base=50.0)
+    turned = rope(x, positions, base=50.0)[..., None, :, :]
+    return (q, k, v), (turned, turned, x[..., None, :, :])
+
+
+@chapter.check(
     "decoder_order_without_rotation",
-    "Without rotation the last token of one layer cannot tell how its past was ordered.",
+    "Without rotation the last token of one layer cannot tell the order of its past.",
     draw=one_layer,
 )
 def _(weights, tokens):
@@ -304,7 +325,7 @@ def _block(x, normed, attend, mlp):
     "decoder_last_norm_missing",
     "the stream is not normalised before the logits",
     operation="decoder_logits",
-    story="The one norm outside the loop; greedy decoding often chooses the same token.",
+    story="The one norm outside the loop; greedy decoding often chooses as before.",
     made_for="decoder_stream_scale",
     stays_green="decoder_future_tokens",
 )
@@ -404,7 +425,8 @@ def _(weights, tokens, cache=None, *, heads=1, rope_base=10000.0, norm_eps=1e-6)
     stays_green="decoder_worked",
 )
 def _(weights, tokens, cache=None, *, heads=1, rope_base=10000.0, norm_eps=1e-6):
-    x, caches = weights["embed"][np.asarray(tokens)], []
+    x = weights["embed"][np.asarray(tokens)]
+    caches: list[Any] = []
     for i, layer in enumerate(weights.get("layers", [weights])):
         read, new = decoder_attention_cached(
             layer,
@@ -492,7 +514,7 @@ def _(layer, x, cache=None, *, heads=1, rope_base=10000.0):
     operation="decoder_attention_cached",
     story="Keys are cached rotated and treated as if they were not.",
     made_for="decoder_cache_is_append_only",
-    stays_green="decoder_worked",
+    stays_green="rope_cached_positions",
 )
 def _(layer, x, cache=None, *, heads=1, rope_base=10000.0):
     if cache is not None and rope_base is not None:
@@ -610,6 +632,36 @@ def _(layer, x, positions, *, heads=1, rope_base=10000.0):
 
 
 @chapter.fault(
+    "decoder_rotates_values",
+    "the values are rotated too",
+    operation="decoder_projections",
+    story="One fused product holds all three, and the rotation is applied to it whole.",
+    made_for="decoder_rotates_queries_and_keys",
+    stays_green="decoder_cached_equals_uncached",
+)
+def _(layer, x, positions, *, heads=1, rope_base=10000.0):
+    q, k, v = decoder_projections(layer, x, positions, heads=heads, rope_base=rope_base)
+    even = v.shape[-1] // 2 * 2
+    if rope_base is None or even == 0:
+        return q, k, v
+    turned = rope(v[..., :even], positions, base=rope_base)
+    return q, k, np.concatenate([turned, v[..., even:]], axis=-1)
+
+
+@chapter.fault(
+    "decoder_ignores_base",
+    "the base of the rotation is always ten thousand",
+    operation="decoder_projections",
+    story="A default that hides a missing argument; newer models use larger bases.",
+    made_for="decoder_rotates_queries_and_keys",
+    stays_green="decoder_cached_equals_uncached",
+)
+def _(layer, x, positions, *, heads=1, rope_base=10000.0):
+    base = None if rope_base is None else 10000.0
+    return decoder_projections(layer, x, positions, heads=heads, rope_base=base)
+
+
+@chapter.fault(
     "decoder_without_rotation",
     "nothing is rotated",
     operation="decoder_projections",
@@ -630,7 +682,8 @@ def _(layer, x, positions, *, heads=1, rope_base=10000.0):
     stays_green="decoder_worked",
 )
 def _(layer, x, positions, *, heads=1, rope_base=10000.0):
-    return decoder_projections(layer, x, positions, heads=heads)
+    base = 10000.0 if rope_base is None else rope_base
+    return decoder_projections(layer, x, positions, heads=heads, rope_base=base)
 
 
 @chapter.fault(

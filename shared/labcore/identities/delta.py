@@ -303,6 +303,17 @@ def _every_chunk(q, k, v, beta, retention, initial):
     return in_chunks, [one_by_one] * 4
 
 
+@chapter.check(
+    "delta_from_nothing",
+    "Without a state to start from, both forms start from zeros.",
+    draw=a_sequence,
+)
+def _(q, k, v, beta, initial):
+    want = delta_attention(q, k, v, beta, initial=np.zeros_like(initial))
+    chunked = delta_attention_chunked(q, k, v, beta, chunk=2)
+    return (delta_attention(q, k, v, beta), chunked), (want, want)
+
+
 # ---- How it breaks ----------------------------------------------------------------
 
 
@@ -566,3 +577,16 @@ def _(S, k, v, beta):
 def _column(retention):
     rows = np.asarray(retention)
     return rows[..., :, None] if rows.ndim else rows
+
+
+@chapter.fault(
+    "delta_starts_from_ones",
+    "a sequence without a state starts from ones",
+    operation="delta_attention",
+    story="A buffer allocated and not cleared; who hands a state over never sees it.",
+    made_for="delta_from_nothing",
+    stays_green="delta_state_handover",
+)
+def _(q, k, v, beta, *, retention=None, initial=None):
+    start = 1.0 + _start(k, v) if initial is None else initial
+    return delta_attention(q, k, v, beta, retention=retention, initial=start)

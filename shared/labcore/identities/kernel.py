@@ -232,6 +232,17 @@ def _():
     return lambda: kernel_attention([[1.0, 0.0]], [[0.0, 1.0]], [[2.0]]), "fq"
 
 
+@chapter.check(
+    "feature_worked",
+    "The feature of -1 is 1/e, that of 1/2 is 3/2, that of 2 is 3.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    want = [0.36787944117144233, 1.5, 3.0]
+    return elu_plus_one([-1.0, 0.5, 2.0]), np.array(want)
+
+
 # ---- How it breaks ----------------------------------------------------------------
 
 
@@ -485,3 +496,15 @@ def _(fq, fk, v, *, causal=True):
     weights = fq @ np.swapaxes(fk, -1, -2)
     weights = np.tril(weights) if causal else weights
     return (weights @ v) / weights.sum(axis=-1, keepdims=True)
+
+
+@chapter.fault(
+    "feature_joined_at_one",
+    "between 0 and 1 the feature is 1",
+    operation="elu_plus_one",
+    story="The branch taken at the wrong number, with the exponential clipped at zero.",
+    made_for="feature_worked",
+    stays_green="normalized_kernel_recurrence",
+)
+def _(x):
+    return np.where(x < 1, np.exp(np.minimum(x, 0.0)), x + 1.0)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..ops import _op
+from ..ops.attention import attention_weights
 from ..ops.gradients import finite_difference
 from ..ops.laplacian import (
+    LaplacianGradients,
     LaplacianRead,
     laplacian_attention,
     laplacian_distances,
@@ -73,6 +75,16 @@ def rival_neighbours(rng: Rng, size: int) -> Inputs:
     return {"q": q, "k": np.concatenate([q + 5.0, q + across, q - along])}
 
 
+def tied_nearest(rng: Rng, size: int) -> Inputs:
+    """The nearest keys tie in L1 and in no other norm; the others are 0.5 apart."""
+    ties, others = size + 1, size + 2
+    d = np.concatenate([np.ones(ties), 1 + rng.uniform(0.5, 1.0, size=others).cumsum()])
+    share = rng.permutation(np.linspace(0.02, 0.48, len(d)))
+    signs = rng.choice([-1.0, 1.0], size=(len(d), 2))
+    q = rng.normal(size=(1, 2))
+    return {"q": q, "k": q + signs * np.stack([share * d, (1 - share) * d], -1)}
+
+
 def nothing(rng: Rng, size: int) -> Inputs:
     """Worked examples need no draw."""
     return {}
@@ -97,6 +109,16 @@ def _(q, k, sigma):
     w = _weights(q, k, sigma)
     d = np.array([[sum(abs(a - b) for a, b in zip(q[0], x, strict=True)) for x in k]])
     return np.log(w[:, 1:] / w[:, :1]), -(d[:, 1:] - d[:, :1]) / sigma
+
+
+@ratio.check(
+    "laplacian_ratio_ignores_others",
+    "The ratio of two weights is the same with other keys and without them.",
+    draw=a_row,
+)
+def _(q, k, sigma):
+    among_others, alone = _weights(q, k, sigma)[0], _weights(q, k[1:3], sigma)[0]
+    return among_others[2] / among_others[1], alone[1] / alone[0]
 
 
 @ratio.check(
@@ -176,8 +198,8 @@ def _(q, order, sigma):
 
 
 @ratio.check(
-    "laplacian_by_loops",
-    "Distances, weights and outputs, pair by pair and channel by channel.",
+    "laplacian_full_broadcast",
+    "Channel by channel gives what one array of all differences gives.",
     draw=a_batch,
 )
 def _(q, k, v, sigma):
@@ -224,6 +246,32 @@ def _(q, k, v, sigma):
     return list(laplacian_gradients(q, k, v, sigma, grad)), want
 
 
+def _gradients(q: Any, k: Any, v: Any, sigma: float) -> Any:
+    grad = np.sin(1 + np.arange(q[..., :1].size * v.shape[-1]))
+    return laplacian_gradients(q, k, v, sigma, grad.reshape(*q.shape[:-1], -1))
+
+
+@ratio.check(
+    "laplacian_gradients_balance",
+    "Moving q and k together changes nothing: their gradients sum to zero.",
+    draw=a_batch,
+)
+def _(q, k, v, sigma):
+    found = _gradients(q, k, v, sigma)
+    return found.q.sum(axis=-2), -found.k.sum(axis=-2)
+
+
+@ratio.check(
+    "laplacian_gradients_scale",
+    "Scaling q, k and sigma together changes nothing: so do their gradients.",
+    draw=a_batch,
+)
+def _(q, k, v, sigma):
+    # The derivative of the loss along (q, k, sigma), by Euler's rule.
+    found = _gradients(q, k, v, sigma)
+    return (q * found.q).sum() + (k * found.k).sum(), -sigma * found.sigma
+
+
 @ratio.check(
     "laplacian_gradient_at_the_kink",
     "Where an entry of q meets one of k, the gradient is the mean of both slopes.",
@@ -236,7 +284,10 @@ def _():
     # slope is -2s(1-s); left d0' = -1 and it is 0. The mean is -s(1-s).
     s = 0.7310585786300049
     got = laplacian_gradients([[0.0]], [[0.0], [1.0]], [[1.0], [0.0]], 1.0, [[1.0]])
-    return got.q, np.array([[-s * (1 - s)]])
+    slope = s * (1 - s)
+    # Moving the key at 0, the two slopes of d0 are 1 and -1: their mean is 0. Moving
+    # the key at 1, there is no kink: d1' = 1, and the slope is -s(1-s)(0 - 1).
+    return (got.q, got.k), (np.array([[-slope]]), np.array([[0.0], [slope]]))
 
 
 @ratio.check(
@@ -291,16 +342,16 @@ def _(q, k, sigma):
 
 @dial.check(
     "entropy_limits",
-    "From log 2 for two tied nearest keys to log 5 for all five.",
-    draw=nothing,
-    kind="value",
+    "From log m for m tied nearest keys to log N for all N.",
+    draw=tied_nearest,
 )
-def _():
-    # Distances 1, 1, 2, 3, 4. At sigma 1/50 the rest weigh e^-50; at 1e9 the weights
-    # differ from 1/5 by 1e-9, and the entropy by the square of that.
-    q, k = np.zeros((1, 1)), np.array([[1.0], [-1.0], [2.0], [-3.0], [4.0]])
-    got = entropy(_weights(q, k, 0.02)), entropy(_weights(q, k, 1e9))
-    return got, (np.array([0.6931471805599453]), np.array([1.6094379124341003]))
+def _(q, k):
+    # The nearest keys are 1 away, the others 0.5 farther or more: at sigma 1/500 they
+    # weigh e^-250. At 1e9 the weights differ from 1/N by 1e-9, and the entropy by the
+    # square of that.
+    got = entropy(_weights(q, k, 0.002)), entropy(_weights(q, k, 1e9))
+    tied = (len(k) - 1) // 2
+    return got, (np.log([1.0 * tied]), np.log([1.0 * len(k)]))
 
 
 @dial.check(
@@ -314,6 +365,15 @@ def _(q, k, sigma):
     orders.append(np.argsort(-_weights(3 * q, 3 * k, sigma)[0]))
     nearest_first = np.argsort(np.abs(q - k).sum(axis=-1))
     return orders, [nearest_first] * 5
+
+
+@dial.check(
+    "scale_is_sigma",
+    "Scaling queries, keys and sigma together changes no weight.",
+    draw=a_row,
+)
+def _(q, k, sigma):
+    return _weights(3.7 * q, 3.7 * k, 3.7 * sigma), _weights(q, k, sigma)
 
 
 @dial.check(
@@ -375,6 +435,16 @@ def counted(work: Any, *arrays: Any) -> dict[str, int]:
     return dict(Counted.tally)
 
 
+def count_distances(q: Any, k: Any) -> dict[str, int]:
+    """The plain function of the distances, run on numbers that count."""
+    return counted(_op.OPS["laplacian_distances"], q, k)
+
+
+def count_dot_products(q: Any, k: Any) -> dict[str, int]:
+    """The scores of dot-product attention, run on numbers that count."""
+    return counted(lambda a, b: a @ np.swapaxes(b, -1, -2), q, k)
+
+
 @cost.check(
     "operation_counts_counted",
     "The counts are those of the functions, run on numbers that count.",
@@ -382,9 +452,7 @@ def counted(work: Any, *arrays: Any) -> dict[str, int]:
     kind="exact",
 )
 def _(q, k, v, sigma):
-    plain = _op.OPS["laplacian_distances"]
-    lap = counted(plain, q, k)
-    dot = counted(lambda a, b: a @ np.swapaxes(b, -1, -2), q, k)
+    lap, dot = count_distances(q, k), count_dot_products(q, k)
     got = operation_counts(q.shape[1], k.shape[1], q.shape[2], batch=q.shape[0])
     return list(got), [
         dot.get("multiplications", 0),
@@ -408,6 +476,32 @@ def _(q, k):
 
 
 @cost.check(
+    "noisy_match_can_lose",
+    "A noisy copy of the query can be farther away than a stranger.",
+    draw=nothing,
+    kind="order",
+)
+def _():
+    # The copy is 0.3 off in both channels, 0.6 away; the stranger is 0.1 away.
+    w = _weights(np.array([[0.5, 0.5]]), np.array([[0.8, 0.8], [0.5, 0.4]]), 0.35)
+    return w[:, 1], w[:, 0]
+
+
+@cost.check(
+    "dot_scale_never_changes_the_order",
+    "The scale of a dot product changes the weights, never their order.",
+    draw=a_row,
+    kind="exact",
+)
+def _(q, k, sigma):
+    k = k[::-1]
+    orders = [np.argsort(-attention_weights(q, k, scale=s)[0]) for s in (0.1, 0.5, 1.0)]
+    dots = [sum(a * b for a, b in zip(q[0], x, strict=True)) for x in k]
+    largest_first = np.argsort([-dot for dot in dots])
+    return orders, [largest_first] * 3
+
+
+@cost.check(
     "unit_vectors_rank_as_distances",
     "On vectors of length one, the largest dot product is the smallest L2 distance.",
     draw=a_batch,
@@ -419,6 +513,30 @@ def _(q, k, v, sigma):
     weights = softmax(q @ np.swapaxes(k, -1, -2))
     squares = ((q[:, :, None, :] - k[:, None, :, :]) ** 2).sum(axis=-1)
     return np.argmax(weights, axis=-1), np.argmin(squares, axis=-1)
+
+
+@dial.check(
+    "median_sigma_floor",
+    "Where most pairs coincide the width is 1e-4, not zero.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # Distances 0, 0, 3: the median is 0.
+    return median_sigma([[1.0]], [[1.0], [1.0], [4.0]]), np.float64(1e-4)
+
+
+@dial.check(
+    "sigma_tiny",
+    "At a width of 1e-308 the nearest key of each query takes all.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # 5 / 1e-308 is infinite; what lies beyond the nearest key, divided, is 0 there.
+    ones = [[1.0], [2.0]]
+    read = laplacian_attention([[0.0], [5.0]], [[1000.0], [1001.0]], ones, 1e-308)
+    return read.weights, np.array([[1.0, 0.0], [1.0, 0.0]])
 
 
 # ---- How it breaks ----------------------------------------------------------------
@@ -523,7 +641,7 @@ def _(q, k, v, sigma):
     "the softmax runs over the queries",
     operation="laplacian_attention",
     story="The other axis: one query hides it only when there is one key as well.",
-    made_for="laplacian_by_loops",
+    made_for="laplacian_full_broadcast",
     stays_green="laplacian_translation",
 )
 def _(q, k, v, sigma):
@@ -547,6 +665,22 @@ def _(q, k, v, sigma):
 
 
 @ratio.fault(
+    "laplacian_relative_sigma",
+    "sigma is measured in mean distances of the row",
+    operation="laplacian_attention",
+    story=(
+        "A width that tunes itself: now every weight depends on how far the others are."
+    ),
+    made_for="laplacian_ratio_ignores_others",
+    stays_green="laplacian_translation",
+)
+def _(q, k, v, sigma):
+    d = laplacian_distances(q, k)
+    w = softmax(-d / (sigma * d.mean(axis=-1, keepdims=True)))
+    return LaplacianRead(w @ v, w, d)
+
+
+@ratio.fault(
     "laplacian_any_sigma",
     "sigma zero is replaced by a small number",
     operation="laplacian_attention",
@@ -565,15 +699,44 @@ def _(q, k, v, sigma):
     operation="laplacian_gradients",
     story="Each weight differentiated as if its denominator were constant.",
     made_for="laplacian_gradients_by_differences",
-    stays_green="laplacian_ratio",
+    stays_green="laplacian_gradients_balance",
 )
 def _(q, k, v, sigma, grad):
     read = laplacian_attention(q, k, v, sigma)
     dz = read.weights * (grad @ np.swapaxes(v, -1, -2))
-    good = laplacian_gradients(q, k, v, sigma, grad)
     sign = np.sign(q[..., :, None, :] - k[..., None, :, :])
-    dq = -(dz[..., None] * sign).sum(axis=-2) / sigma
-    return good._replace(q=dq)
+    return LaplacianGradients(
+        -(dz[..., None] * sign).sum(axis=-2) / sigma,
+        (dz[..., None] * sign).sum(axis=-3) / sigma,
+        laplacian_gradients(q, k, v, sigma, grad).v,
+        (dz * read.distances).sum() / sigma**2,
+    )
+
+
+@ratio.fault(
+    "laplacian_gradient_key_sign",
+    "the gradient at the keys has the sign of the one at the queries",
+    operation="laplacian_gradients",
+    story="The second half of a derivative copied from the first.",
+    made_for="laplacian_gradients_balance",
+    stays_green="laplacian_translation",
+)
+def _(q, k, v, sigma, grad):
+    good = laplacian_gradients(q, k, v, sigma, grad)
+    return good._replace(k=-good.k)
+
+
+@ratio.fault(
+    "laplacian_gradient_sigma_once",
+    "the gradient at sigma is divided by sigma once",
+    operation="laplacian_gradients",
+    story="The derivative of 1/sigma as that of log sigma: at sigma 1 nobody can tell.",
+    made_for="laplacian_gradients_scale",
+    stays_green="laplacian_gradients_balance",
+)
+def _(q, k, v, sigma, grad):
+    good = laplacian_gradients(q, k, v, sigma, grad)
+    return good._replace(sigma=sigma * good.sigma)
 
 
 @ratio.fault(
@@ -585,8 +748,15 @@ def _(q, k, v, sigma, grad):
     stays_green="laplacian_gradients_by_differences",
 )
 def _(q, k, v, sigma, grad):
-    tiny = 1e-13 * (1 + np.abs(q))  # a step to the right of the kink
-    return laplacian_gradients(q + tiny, k, v, sigma, grad)
+    good = laplacian_gradients(q, k, v, sigma, grad)
+    p = laplacian_attention(q, k, v, sigma).weights
+    dp = grad @ np.swapaxes(v, -1, -2)
+    dz = p * (dp - (p * dp).sum(axis=-1, keepdims=True))
+    side = np.where(q[..., :, None, :] >= k[..., None, :, :], 1.0, -1.0)
+    return good._replace(
+        q=-(dz[..., None] * side).sum(axis=-2) / sigma,
+        k=(dz[..., None] * side).sum(axis=-3) / sigma,
+    )
 
 
 @dial.fault(
@@ -638,6 +808,47 @@ def _(n_queries, n_keys, channels, *, batch=1):
 
 
 @cost.fault(
+    "counts_one_addition_too_many",
+    "a sum of c terms is counted as c additions",
+    operation="operation_counts",
+    story="An accumulator that starts at zero: right for a loop, wrong for a sum.",
+    made_for="operation_counts_counted",
+    stays_green="nearest_key_wins",
+)
+def _(n_queries, n_keys, channels, *, batch=1):
+    counts = operation_counts(n_queries, n_keys, channels, batch=batch)
+    entries = counts.dot_multiplications
+    return counts._replace(dot_additions=entries, laplacian_additions=entries)
+
+
+@cost.fault(
+    "counts_absolute_values_free",
+    "absolute values are not counted",
+    operation="operation_counts",
+    story="Only clearing a bit, and still an instruction for every entry.",
+    made_for="operation_counts_counted",
+    stays_green="nearest_key_wins",
+)
+def _(n_queries, n_keys, channels, *, batch=1):
+    counts = operation_counts(n_queries, n_keys, channels, batch=batch)
+    return counts._replace(laplacian_absolute_values=0)
+
+
+@cost.fault(
+    "laplacian_unit_length_first",
+    "queries and keys are given unit length before the distance",
+    operation="laplacian_distances",
+    story="The cure of the dot product, applied to a distance: the lengths are lost.",
+    made_for="nearest_key_wins",
+    stays_green="laplacian_self_match",
+)
+def _(q, k):
+    q = q / np.maximum(np.linalg.norm(q, axis=-1, keepdims=True), 1e-12)
+    k = k / np.maximum(np.linalg.norm(k, axis=-1, keepdims=True), 1e-12)
+    return np.abs(q[..., :, None, :] - k[..., None, :, :]).sum(axis=-1)
+
+
+@cost.fault(
     "softmax_reversed",
     "the smallest score gets the largest weight",
     operation="softmax",
@@ -647,3 +858,29 @@ def _(n_queries, n_keys, channels, *, batch=1):
 )
 def _(x, axis=-1):
     return softmax(-x, axis)
+
+
+@dial.fault(
+    "median_without_floor",
+    "the width may be zero",
+    operation="median_sigma",
+    story="Duplicates in the data: a width of zero, and a division by it later.",
+    made_for="median_sigma_floor",
+    stays_green="median_affinity",
+)
+def _(q, k):
+    return np.median(laplacian_distances(q, k)) / np.log(2.0)
+
+
+@dial.fault(
+    "sigma_divides_first",
+    "distances are divided before the smallest is subtracted",
+    operation="laplacian_attention",
+    story="A width of nearly zero, meant as nearest neighbour, makes infinities.",
+    made_for="sigma_tiny",
+    stays_green="median_affinity",
+)
+def _(q, k, v, sigma):
+    distances = laplacian_distances(q, k)
+    weights = softmax(-distances / sigma)
+    return LaplacianRead(weights @ v, weights, distances)

@@ -43,14 +43,13 @@ def heads(rng: Rng, size: int) -> Inputs:
 
 
 def turned(rng: Rng, size: int) -> Inputs:
-    """A query, a latent at another position and an up-projection; even widths."""
+    """A query behind four latents, and an up-projection; all widths are even."""
     d_nope, rank = 2 * (size + 1), 2 * (size + 2)
     return {
         "q": rng.normal(size=d_nope),
-        "c": rng.normal(size=rank),
+        "c_kv": rng.normal(size=(4, rank)),
         "w_uk": rng.normal(size=(d_nope, rank)),
-        "near": size,
-        "far": size + 3,
+        "positions": 2 * np.arange(4),
     }
 
 
@@ -191,10 +190,11 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
     draw=turned,
     kind="differs",
 )
-def _(q, c, w_uk, near, far):
-    turned_key = rope(q, far) @ rope(w_uk @ c, near)
-    turned_latent = (rope(q, far) @ w_uk) @ rope(c, near)
-    return turned_latent, turned_key
+def _(q, c_kv, w_uk, positions):
+    turned_query = rope(q, 9)
+    turned_keys = rope(c_kv @ w_uk.T, positions) @ turned_query
+    turned_latents = rope(c_kv, positions) @ (turned_query @ w_uk)
+    return turned_latents, turned_keys
 
 
 @chapter.check(
@@ -303,6 +303,22 @@ class _Counted:
     def product(self, a, b):
         self.count += a.size * b.shape[-1]
         return a @ b
+
+
+@chapter.check(
+    "mla_text_by_text",
+    "A batch of texts, each with its own latent, is read text by text.",
+    draw=heads,
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
+    latents = np.stack([c_kv, c_kv[::-1]]), np.stack([k_rope, k_rope + 1.0])
+    want = [
+        mla_explicit(q_nope[i], q_rope[i], c, r, w_uk[i], w_uv[i])
+        for i, (c, r) in enumerate(zip(*latents, strict=True))
+    ]
+    together = MLARead(*(np.stack(parts) for parts in zip(*want, strict=True)))
+    args = (q_nope, q_rope, *latents, w_uk, w_uv)
+    return (mla_explicit(*args), mla_absorbed(*args)), (together, together)
 
 
 # ---- How it breaks ----------------------------------------------------------------
@@ -551,3 +567,16 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
         w_uv[..., :r],
         allowed=allowed,
     )
+
+
+@chapter.fault(
+    "mla_one_latent_for_all",
+    "every text of a batch reads the latent of the first",
+    operation="mla_absorbed",
+    story="A cache indexed without its batch axis; with one text nobody can tell.",
+    made_for="mla_text_by_text",
+    stays_green="mla_joint_score_and_projection",
+)
+def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
+    first = c_kv[0] if c_kv.ndim > 2 else c_kv
+    return mla_absorbed(q_nope, q_rope, first, k_rope, w_uk, w_uv, allowed=allowed)

@@ -73,12 +73,21 @@ def light_and_heavy(rng: Rng, size: int) -> Inputs:
 
 def keys_in_order(rng: Rng, size: int) -> Inputs:
     """Queries and keys whose scores ascend along the keys; a batch of two."""
-    n, m, d = size + 1, size + 4, size + 1
+    n, m, d = size + 1, size + 4, size + 3
     k = rng.uniform(0.1, 0.5, size=(2, m, d)).cumsum(axis=1)
     return {
         "q": rng.uniform(0.5, 1.5, size=(2, n, d)),
         "k": k,
         "v": rng.normal(size=(2, m, size + 2)),
+    }
+
+
+def two_rows(rng: Rng, size: int) -> Inputs:
+    """Two rows of scores, the second a thousand lower."""
+    below = np.array([[0.0], [-1000.0]])
+    return {
+        "scores": below + rng.uniform(0.0, 1.0, size=(2, size + 2)),
+        "values": rng.normal(size=(2, size + 2, size + 1)),
     }
 
 
@@ -210,7 +219,9 @@ def _(scores, values):
 def _(q, k, v):
     m = k.shape[1]
     got = [blockwise_attention(q, k, v, block=block) for block in range(1, m + 2)]
-    return got, [attention(q, k, v)] * len(got)
+    scaled = blockwise_attention(q, k, v, block=2, scale=0.3)
+    want = [attention(q, k, v)] * len(got)
+    return [*got, scaled], [*want, attention(q, k, v, scale=0.3)]
 
 
 @chapter.check(
@@ -227,6 +238,22 @@ def _(q, k, v):
         for block in range(1, m + 2)
     ]
     return got, [want] * len(got)
+
+
+@chapter.check(
+    "blockwise_keeps_the_mask",
+    "A mask of one's own holds in every block, behind a causal one too.",
+    draw=keys_in_order,
+)
+def _(q, k, v):
+    n, m = q.shape[1], k.shape[1]
+    real = np.broadcast_to(np.arange(m) > 0, (n, m))  # the first key is padding
+    both = real & causal_mask(n, m)
+    got = (
+        blockwise_attention(q, k, v, block=2, allowed=real),
+        blockwise_attention(q, k, v, block=2, allowed=real, causal=True),
+    )
+    return got, (attention(q, k, v, allowed=real), attention(q, k, v, allowed=both))
 
 
 @chapter.check(
@@ -247,6 +274,21 @@ def _():
 )
 def _():
     return lambda: online_softmax([[-np.inf]], [[[1.0]]]), "summary"
+
+
+@chapter.check(
+    "summary_row_by_row",
+    "Rows of scores a thousand apart are summarized each by its own maximum.",
+    draw=two_rows,
+)
+def _(scores, values):
+    shifted = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    want = SoftmaxSummary(
+        np.array([max(row) for row in scores]),
+        np.array([sum(row) for row in shifted]),
+        np.stack([row @ v for row, v in zip(shifted, values, strict=True)]),
+    )
+    return summarize(scores, values), want
 
 
 # ---- How it breaks ----------------------------------------------------------------
@@ -421,6 +463,44 @@ def _(q, k, v, *, block, causal=False, offset=None, allowed=None, scale=None):
 
 
 @chapter.fault(
+    "blockwise_mask_or_causal",
+    "a key is read if either mask allows it",
+    operation="blockwise_attention",
+    story="Two masks joined with the wrong word; with one of them nothing is wrong.",
+    made_for="blockwise_keeps_the_mask",
+    stays_green="blockwise_causal",
+)
+def _(q, k, v, *, block, causal=False, offset=None, allowed=None, scale=None):
+    if causal and allowed is not None:
+        allowed = allowed | causal_mask(q.shape[-2], k.shape[-2], offset=offset)
+        causal, offset = False, None
+    return blockwise_attention(
+        q, k, v, block=block, causal=causal, offset=offset, allowed=allowed, scale=scale
+    )
+
+
+@chapter.fault(
+    "online_weighted_by_length",
+    "the outputs of chunks are averaged by their number of keys",
+    operation="online_softmax",
+    story=(
+        "Right for a mean loss over micro-batches, wrong here: a chunk weighs as much "
+        "as its mass."
+    ),
+    made_for="online_softmax",
+    stays_green="one_chunk_is_the_row",
+)
+def _(score_chunks, value_chunks):
+    total, count = np.zeros(()), 0
+    for scores, values in zip(score_chunks, value_chunks, strict=True):
+        n = int(np.isfinite(scores).sum())
+        if n:
+            total = total + n * finish(summarize(scores, values))
+            count += n
+    return total / count if count else finish(summarize(scores, values))
+
+
+@chapter.fault(
     "blockwise_mask_per_block",
     "the causal mask starts anew in every block",
     operation="blockwise_attention",
@@ -446,3 +526,19 @@ def _(q, k, v, *, block, causal=False, offset=None, allowed=None, scale=None):
 )
 def _(score_chunks, value_chunks):
     return [summarize(s, v) for s, v in zip(score_chunks, value_chunks, strict=True)]
+
+
+@chapter.fault(
+    "summary_one_maximum",
+    "one maximum is taken for all rows",
+    operation="summarize",
+    story="An axis left out of a maximum: right for rows of similar scores.",
+    made_for="summary_row_by_row",
+    stays_green="summary_of_a_chunk",
+)
+def _(scores, values):
+    maximum = np.full(scores.shape[:-1], scores.max(initial=-np.inf))
+    shift = np.where(np.isfinite(maximum), maximum, 0.0)
+    weights = np.exp(scores - shift[..., None])
+    weighted = (weights[..., None, :] @ values)[..., 0, :]
+    return SoftmaxSummary(maximum, weights.sum(axis=-1), weighted)

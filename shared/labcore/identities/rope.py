@@ -205,7 +205,7 @@ def _(q, k, v, positions):
 def _(q, k, v, positions):
     far, q = 10_000_000 + positions, q.astype(np.float32)
     apart = np.abs(rope(q, far) - rope(q.astype(np.float64), far)).max()
-    return 1e-3, apart / np.abs(q).max()
+    return 1e-3, float(np.round(apart / np.abs(q).max(), 5))
 
 
 @chapter.check(

@@ -110,6 +110,15 @@ def _(x):
 
 
 @chapter.check(
+    "temperature_one_is_softmax",
+    "Temperature one is the softmax itself.",
+    draw=rows_of_scores,
+)
+def _(x):
+    return temperature_softmax(x, 1.0), softmax(x)
+
+
+@chapter.check(
     "temperature_log_odds",
     "Temperature divides every difference of log-probabilities.",
     draw=rows_of_scores,
@@ -153,6 +162,16 @@ def _():
 
 
 @chapter.check(
+    "temperature_refuses_zero",
+    "Temperature zero is refused: greedy choice is another operation.",
+    draw=nothing,
+    kind="refuses",
+)
+def _():
+    return lambda: temperature_softmax([0.0, 1.0], 0.0), "t must be"
+
+
+@chapter.check(
     "softmax_refuses_empty_rows",
     "A row with no allowed key is refused.",
     draw=nothing,
@@ -160,6 +179,45 @@ def _():
 )
 def _():
     return lambda: softmax([[0.0, 1.0], [-np.inf, -np.inf]]), "x has a row"
+
+
+@chapter.check(
+    "logsumexp_row_by_row",
+    "Rows a thousand apart have one softmax, and log-sum-exps a thousand apart.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # Each row has two equal scores: the score plus log 2, and a half for each.
+    rows = [[0.0, 0.0], [-1000.0, -1000.0]]
+    lse = np.array([0.0, -1000.0]) + 0.6931471805599453
+    return (logsumexp(rows), softmax(rows)), (lse, np.full((2, 2), 0.5))
+
+
+@chapter.check(
+    "log_softmax_keeps_digits",
+    "Scores near 100 million lose no digit of their log-probabilities.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # (-log(1 + e), 1 - log(1 + e)) whatever is added to both; at 50 digits.
+    want = [-1.3132616875182228, -0.31326168751822286]
+    return log_softmax([[1e8, 1e8 + 1.0], [0.0, 1.0]]), np.array([want, want])
+
+
+@chapter.check(
+    "temperature_tiny",
+    "At temperature 1e-306 the largest score of each row takes all.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # 1000 / 1e-306 is infinite; the distance to the largest score, divided, is zero
+    # there and minus infinity elsewhere.
+    rows = [[1000.0, 999.0], [0.0, -1.0]]
+    got = temperature_softmax(rows, 1e-306), temperature_softmax(rows[0], 1e-306)
+    return got, (np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.0, 0.0]))
 
 
 # ---- How it breaks ----------------------------------------------------------------
@@ -277,7 +335,7 @@ def _(x, axis=-1):
     operation="temperature_softmax",
     story="Inverse temperature under the name of temperature; at 1 they agree.",
     made_for="entropy_rises_with_temperature",
-    stays_green="softmax_log_odds",
+    stays_green="temperature_one_is_softmax",
 )
 def _(logits, t):
     return softmax(logits * t)
@@ -289,11 +347,43 @@ def _(logits, t):
     operation="temperature_softmax",
     story="Temperature applied one line too late: it cancels.",
     made_for="temperature_log_odds",
-    stays_green="softmax_sums_to_one",
+    stays_green="temperature_one_is_softmax",
 )
 def _(logits, t):
     p = softmax(logits) / t
     return p / p.sum(axis=-1, keepdims=True)
+
+
+@chapter.fault(
+    "temperature_with_epsilon",
+    "a millionth is added to the temperature",
+    operation="temperature_softmax",
+    story="A guard against division by zero that is paid for at every temperature.",
+    made_for="temperature_one_is_softmax",
+    stays_green="temperature_limits",
+)
+def _(logits, t):
+    return temperature_softmax(logits, t + 1e-6)
+
+
+@chapter.fault(
+    "temperature_zero_is_greedy",
+    "temperature zero gives the largest score everything",
+    operation="temperature_softmax",
+    story=(
+        "Many samplers take 0 for greedy; between equal scores the limit shares, and "
+        "arg max takes the first."
+    ),
+    made_for="temperature_refuses_zero",
+    stays_green="temperature_limits",
+    unguarded=True,
+)
+def _(logits, t):
+    logits = np.asarray(logits, dtype=float)
+    if t > 0:
+        return temperature_softmax(logits, t)
+    first = logits.argmax(axis=-1)[..., None]
+    return (np.arange(logits.shape[-1]) == first).astype(float)
 
 
 @chapter.fault(
@@ -318,3 +408,41 @@ def _(p):
 )
 def _(p):
     return -entropy(p)
+
+
+@chapter.fault(
+    "logsumexp_one_shift",
+    "the largest score of all rows is subtracted from every row",
+    operation="logsumexp",
+    story="An axis left out of a maximum: rows far below the largest become zeros.",
+    made_for="logsumexp_row_by_row",
+    stays_green="logsumexp_underflow",
+)
+def _(x, axis=-1):
+    top = x.max(initial=-np.inf)
+    shift = top if np.isfinite(top) else 0.0
+    return np.log(np.exp(x - shift).sum(axis=axis)) + shift
+
+
+@chapter.fault(
+    "log_softmax_unshifted",
+    "the log-sum-exp is subtracted from scores that were not shifted",
+    operation="log_softmax",
+    story="Stable enough for small logits: near 100 million, eight digits cancel.",
+    made_for="log_softmax_keeps_digits",
+    stays_green="log_softmax_is_the_log",
+)
+def _(x, axis=-1):
+    return x - np.expand_dims(logsumexp(x, axis), axis)
+
+
+@chapter.fault(
+    "temperature_divides_first",
+    "scores are divided before the largest is subtracted",
+    operation="temperature_softmax",
+    story="A temperature of nearly zero, meant as greedy, makes infinities.",
+    made_for="temperature_tiny",
+    stays_green="temperature_log_odds",
+)
+def _(logits, t):
+    return softmax(logits / t)

@@ -10,6 +10,7 @@ import numpy as np
 from ..ops.sampling import top_k
 from ..ops.speculative import (
     Speculation,
+    _draw,
     expected_tokens,
     speculative_acceptance,
     speculative_block_law,
@@ -124,7 +125,7 @@ def _(p, q):
     # consecutive cuts enumerate it exactly.
     residual = np.maximum(p - q, 0)
     cuts = np.cumsum(residual / residual.sum())
-    grid = np.arange(1, 16) / 16  # for the laws that wrong versions draw from
+    grid = np.arange(1, 4) / 4  # for the laws that wrong versions draw from
     law = np.zeros(len(p))
     for token in range(len(p)):
         ratio = min(1.0, p[token] / q[token])
@@ -246,21 +247,18 @@ def _(p, q):
 )
 def _(p, q):
     law = [np.zeros(table.shape) for table in p]
-    thirds = np.arange(1, 3) / 3  # for the laws that wrong versions draw from
     for draft in product(range(3), repeat=2):
-        rows = [draft[:i] for i in range(3)]
-        p_rows = np.stack([p[i][row] for i, row in enumerate(rows)])
-        q_rows = np.stack([q[i][row] for i, row in enumerate(rows[:2])])
+        p_rows = np.stack([p[i][draft[:i]] for i in range(3)])
+        q_rows = np.stack([q[i][draft[:i]] for i in range(2)])
         here = np.arange(2), draft
         ratios = np.minimum(1.0, p_rows[here] / q_rows[here])
-        mass = np.prod(q_rows[here])
         last = [*speculative_residual(p_rows[:2], q_rows), p_rows[2]]
-        for (u1, m1), (u2, m2) in product(*(_cells([r]) for r in ratios)):
-            accepted = 0 if u1 >= ratios[0] else 1 if u2 >= ratios[1] else 2
+        for numbers, accepted, mass in _judged(ratios):
+            mass = mass * np.prod(q_rows[here])
             cuts = np.cumsum(last[accepted]) / last[accepted].sum()
-            for w, m3 in _cells(np.concatenate([cuts, thirds])):
-                done = speculative_decode(p_rows, q_rows, list(draft), [u1, u2, w])
-                law[len(done.tokens) - 1][tuple(done.tokens)] += mass * m1 * m2 * m3
+            for w, cell in _cells([*cuts, 0.5]):
+                done = speculative_decode(p_rows, q_rows, list(draft), [*numbers, w])
+                law[len(done.tokens) - 1][tuple(done.tokens)] += mass * cell
     return list(speculative_block_law(p, q)), law
 
 
@@ -345,6 +343,17 @@ def _completed(blocks, p):
     return total
 
 
+def _judged(ratios):
+    """Every outcome of the tests: numbers for it, how many are accepted, its mass."""
+    mass = 1.0
+    for i, ratio in enumerate(ratios):
+        if ratio < 1:
+            judged = np.where(np.arange(len(ratios)) < i, ratios / 2, (1 + ratio) / 2)
+            yield judged, i, mass * (1 - ratio)
+        mass *= ratio
+    yield ratios / 2, len(ratios), mass
+
+
 def _cells(cuts):
     """Midpoint and length of each cell that the cuts make of [0, 1)."""
     edges = np.unique(np.clip(np.concatenate([[0.0], cuts, [1.0]]), 0.0, 1.0))
@@ -353,6 +362,50 @@ def _cells(cuts):
         for a, b in zip(edges[:-1], edges[1:], strict=True)
         if b - a > 1e-15
     ]
+
+
+@chapter.check(
+    "speculative_row_by_row",
+    "In a batch each row has its own rejected mass; a row of equal laws has none.",
+    draw=two_laws,
+)
+def _(p, q):
+    targets = np.stack([p, p, p[::-1]])
+    return speculative_distribution(targets, np.stack([q, p, q])), targets
+
+
+@chapter.check(
+    "speculative_edges",
+    "A number equal to the ratio rejects, so that 0 accepts no forbidden token.",
+    draw=nothing,
+    kind="exact",
+)
+def _():
+    # Ratio .25/.5 = .5: the numbers below .5 accept, half of [0, 1). Ratio 0: none do.
+    # The last draw cuts [0, 1) into [0, .5) and [.5, 1).
+    two = speculative_decode([[0.25, 0.75], [1.0, 0.0]], [[0.5, 0.5]], [0], [0.5])
+    none = speculative_decode([[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5]], [0], [0.0])
+    last = speculative_decode([[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0]], [0], [0.9, 0.5])
+    return (two, none, last), (
+        Speculation([1], 0),
+        Speculation([1], 0),
+        Speculation([0, 1], 1),
+    )
+
+
+@chapter.check(
+    "top_k_row_by_row",
+    "The k largest of each row are kept; of equals the earlier one.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    p = [[0.5, 0.125, 0.375], [0.25, 0.5, 0.25]]
+    want = [[4 / 7, 0.0, 3 / 7], [1 / 3, 2 / 3, 0.0]]
+    # Forty tokens, of which every second has 3/80: the first ten of those twenty.
+    many = np.tile([0.0125, 0.0375], 20)
+    first = np.where(np.arange(40) < 20, np.tile([0.0, 0.1], 20), 0.0)
+    return (top_k(p, 2), top_k(many, 10)), (np.array(want), first)
 
 
 # ---- How it breaks ----------------------------------------------------------------
@@ -677,3 +730,48 @@ def _(alpha, gamma):
 )
 def _(p, q, draft_tokens, uniforms):
     return speculative_decode(p, np.maximum(q, 1e-300), draft_tokens, uniforms)
+
+
+@chapter.fault(
+    "residual_of_every_row",
+    "the residual is asked for in rows where the laws are equal",
+    operation="speculative_distribution",
+    story="A draft that agrees with the target in one row of a batch: zero by zero.",
+    made_for="speculative_row_by_row",
+    stays_green="speculative_distribution",
+)
+def _(p, q):
+    accepted = speculative_acceptance(p, q)
+    rejected = 1.0 - accepted.sum(axis=-1, keepdims=True)
+    return accepted + rejected * speculative_residual(p, q)
+
+
+@chapter.fault(
+    "round_accepts_at_the_ratio",
+    "a number equal to the ratio accepts",
+    operation="speculative_decode",
+    story="An edge too many: the number 0 then accepts what the target forbids.",
+    made_for="speculative_edges",
+    stays_green="speculative_trace",
+)
+def _(p, q, draft_tokens, uniforms):
+    tokens: list[int] = []
+    rest = uniforms[len(draft_tokens) :]
+    for i, token in enumerate(draft_tokens):
+        if uniforms[i] > min(1.0, p[i, token] / q[i, token]):
+            law = speculative_residual(p[i], q[i])
+            return Speculation([*tokens, _draw(law, rest)], i)
+        tokens.append(int(token))
+    return Speculation([*tokens, _draw(p[-1], rest)], len(tokens))
+
+
+@chapter.fault(
+    "top_k_keeps_later_ties",
+    "of equal probabilities the later one is kept",
+    operation="top_k",
+    story="A sort turned round afterwards: two programs keep two vocabularies.",
+    made_for="top_k_row_by_row",
+    stays_green="speculative_truncated_draft",
+)
+def _(p, k):
+    return top_k(p[..., ::-1], k)[..., ::-1]

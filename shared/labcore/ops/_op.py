@@ -30,6 +30,7 @@ from numpy.typing import DTypeLike, NDArray
 Array = NDArray[Any]
 R = TypeVar("R")
 
+FLOAT64 = np.dtype(np.float64)
 HALF = ("float16", "bfloat16")
 
 
@@ -40,7 +41,17 @@ class StandIn(NamedTuple):
     unguarded: bool = False
 
 
+class Numeric(NamedTuple):
+    """A parameter that the door converts: where it stands, and what it may be."""
+
+    place: int
+    name: str
+    many: bool  # a sequence of arrays
+    optional: bool  # None is its default, or one of its kinds
+
+
 OPS: dict[str, Callable[..., Any]] = {}  # name -> plain function, filled at import
+EFFECTS: set[str] = set()  # those of them that do more than return
 _stand_ins: dict[str, StandIn] = {}  # empty except inside replaced()
 _one_at_a_time = threading.Lock()
 _running = threading.local()  # names whose stand-in is running in this thread
@@ -48,15 +59,19 @@ _reached: set[str] | None = None  # a set while reached() listens
 
 
 def op(
-    validate: Callable[..., None] | None = None, *, floats: str = ""
+    validate: Callable[..., None] | None = None,
+    *,
+    floats: str = "",
+    effects: bool = False,
 ) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Make a plain function an operation of the course.
 
     ``validate`` takes the same arguments and raises ``ValueError``. ``floats`` names
     the parameters that hold numbers to compute with; a trailing ``*`` marks a sequence
-    of arrays. A dictionary of arrays (weights, its ``layers`` a list of the same) is
-    taken entry by entry. Parameters not named (axes, counts, masks, positions) pass
-    untouched.
+    of arrays, a trailing ``?`` one that may be None. A dictionary of arrays (weights,
+    its ``layers`` a list of the same) is taken entry by entry. Parameters not named
+    (axes, counts, masks, positions) pass untouched. ``effects`` marks an operation that
+    does something (writes a file) beside what it returns: nobody runs it to compare.
     """
 
     def decorate(plain: Callable[..., R]) -> Callable[..., R]:
@@ -64,10 +79,18 @@ def op(
         if name in OPS:
             raise ValueError(f"two operations are called {name!r}")
         OPS[name] = plain
+        if effects:
+            EFFECTS.add(name)
         signature = inspect.signature(plain)
         order = list(signature.parameters)
         numeric = [
-            (order.index(p.rstrip("*")), p.rstrip("*"), p.endswith("*"))
+            Numeric(
+                order.index(p.rstrip("*?")),
+                p.rstrip("*?"),
+                many=p.endswith("*"),
+                optional=p.endswith("?")
+                or signature.parameters[p.rstrip("*?")].default is None,
+            )
             for p in floats.split()
         ]
 
@@ -82,7 +105,11 @@ def op(
             if numeric:
                 args, kwargs, result_type = _admit(numeric, args, kwargs)
             if validate is not None and not (stand_in and stand_in.unguarded):
-                validate(*args, **kwargs)
+                try:
+                    validate(*args, **kwargs)
+                except TypeError:
+                    _bind(name, signature, args, kwargs)  # says it in our own words
+                    raise
             if stand_in is None:
                 answer = plain(*args, **kwargs)
             else:
@@ -134,6 +161,16 @@ def reached() -> Iterator[set[str]]:
         _reached = outer
 
 
+def _bind(
+    name: str, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]
+) -> None:
+    """TypeError, naming the operation, if the arguments do not fit its signature."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}; it is {name}{signature}") from None
+
+
 def _busy() -> set[str]:
     if not hasattr(_running, "names"):
         _running.names = set()
@@ -141,7 +178,7 @@ def _busy() -> set[str]:
 
 
 def _admit(
-    numeric: list[tuple[int, str, bool]],
+    numeric: list[Numeric],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[tuple[Any, ...], dict[str, Any], np.dtype[Any] | None]:
@@ -151,14 +188,16 @@ def _admit(
     asked: DTypeLike | None = kwargs.pop("dtype", None)
     slots: list[tuple[list[Any] | dict[str, Any], Any, str]] = []
     types: list[np.dtype[Any]] = []
-    for index, name, many in numeric:
-        where: list[Any] | dict[str, Any] = given if index < len(given) else kwargs
-        key: Any = index if where is given else name
-        if where is kwargs and name not in kwargs or where[key] is None:
+    for place, name, many, optional in numeric:
+        where: list[Any] | dict[str, Any] = given if place < len(given) else kwargs
+        key: Any = place if where is given else name
+        if where is kwargs and name not in kwargs or where[key] is None and optional:
             continue
         where[key] = _numbers(name, where[key], many, types)
         slots.append((where, key, name))
-    found = np.result_type(*types) if types else np.dtype(float)
+    if asked is None and all(found is FLOAT64 for found in types):  # the usual case
+        return tuple(given), kwargs, None
+    found = np.result_type(*types) if types else FLOAT64
     out = found if asked is None else np.dtype(asked)
     if out.kind not in "fc" and out.name not in HALF:
         raise ValueError(f"dtype must be a float or complex type, got {out}")
@@ -172,16 +211,22 @@ def _admit(
 
 def _numbers(name: str, x: Any, many: bool, types: list[np.dtype[Any]]) -> Any:
     """Arrays of numbers; note their types, a bare scalar's excepted."""
+    if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:  # the usual case
+        types.append(FLOAT64)
+        return x
     if isinstance(x, Mapping):  # weights: entry by entry, None stays None
         return {
             key: part if part is None else _numbers(key, part, key == "layers", types)
             for key, part in x.items()
         }
     if many:
+        if not isinstance(x, (list, tuple)):
+            raise ValueError(f"{name} must be a list of arrays, got {_what(x)}")
         return [_numbers(name, part, False, types) for part in x]
     if isinstance(x, tuple) and hasattr(x, "_fields"):  # a summary: part by part
         return type(x)(*(_number_array(name, part, types) for part in x))
-    if np.ndim(x) == 0 and isinstance(x, (int, float, complex, np.generic, np.ndarray)):
+    scalar = isinstance(x, (int, float, complex, np.generic))
+    if scalar or isinstance(x, np.ndarray) and x.ndim == 0:
         number = _number_array(name, x, []).item()
         return number if isinstance(number, complex) else float(number)
     return _number_array(name, x, types)
@@ -195,9 +240,13 @@ def _number_array(name: str, x: Any, types: list[np.dtype[Any]]) -> Array:
     if a.dtype.kind in "iub":
         a = a.astype(np.float64)
     if a.dtype.kind not in "fc" and a.dtype.name not in HALF:
-        raise ValueError(f"{name} must hold numbers, got {a.dtype}")
+        raise ValueError(f"{name} must hold numbers, got {_what(x)}")
     types.append(a.dtype)
     return a
+
+
+def _what(x: Any) -> str:
+    return f"an array of {x.dtype}" if isinstance(x, np.ndarray) else repr(x)[:60]
 
 
 def _as_type(x: Any, dtype: np.dtype[Any]) -> Any:

@@ -15,9 +15,9 @@ from ._op import Array
 def finite(**arrays: Any) -> None:
     """Every entry is a finite number."""
     for name, x in arrays.items():
-        bad = np.logical_not(np.isfinite(x))
-        if np.any(bad):
-            raise ValueError(f"{name} must be finite, got {_first(x, bad)}")
+        good = np.isfinite(x)
+        if not good.all():
+            raise ValueError(f"{name} must be finite, got {_first(x, ~good)}")
 
 
 def scores(name: str, x: Any) -> None:
@@ -100,9 +100,9 @@ def count(at_least: int, **numbers: Any) -> None:
 def probabilities(**arrays: Any) -> None:
     """Non-negative along the last axis, and summing to one there.
 
-    The sum may miss one by 1.5e-8 in double precision and by 2e-3 below it (a float16
-    distribution is off by 5e-4): what was computed passes, what nobody normalised
-    does not.
+    The sum may miss one by 1.5e-8 in double precision and by 5e-3 below it (a bfloat16
+    distribution is off by up to 4e-3): what was computed passes, what nobody
+    normalised does not.
     """
     for name, p in arrays.items():
         axes(1, **{name: p})
@@ -114,7 +114,7 @@ def probabilities(**arrays: Any) -> None:
                 f"{name} must not be negative, got {_first(p, np.real(p) < 0)}"
             )
         total = p.sum(axis=-1)
-        bad = np.abs(total - 1) > (1.5e-8 if np.finfo(p.dtype).eps < 1e-12 else 2e-3)
+        bad = np.abs(total - 1) > (1.5e-8 if np.finfo(p.dtype).eps < 1e-12 else 5e-3)
         if np.any(bad):
             raise ValueError(f"{name} must sum to 1, got {_first(total, bad)}")
 

@@ -245,7 +245,7 @@ def causal_attention(
     return attention(q, k, v, allowed=causal_mask(n, n), scale=scale)
 
 
-@op(_append, floats="cache k v")
+@op(_append, floats="cache? k v")
 def kv_append(cache: KVCache | None, k: Array, v: Array) -> KVCache:
     """The cache with the keys and values of new tokens behind the old ones.
 

@@ -226,7 +226,7 @@ def decoder_projections(
     >>> q.tolist()
     [[[5.0]]]
     """
-    kv_heads = heads * layer["Wk"].shape[-1] // layer["Wq"].shape[-1]
+    kv_heads = heads * layer["Wk"].shape[1] // layer["Wq"].shape[1]
     q = split_heads(x @ layer["Wq"], heads)
     k = split_heads(x @ layer["Wk"], kv_heads)
     v = split_heads(x @ layer["Wv"], kv_heads)
@@ -392,9 +392,10 @@ def decoder_logits_cached(
     [[1.0, 2.0], [1.0, 2.0]]
     """
     options = {"heads": heads, "rope_base": rope_base, "norm_eps": norm_eps}
-    ends = np.cumsum(chunks)
-    cache, logits = None, []
-    for new in np.split(np.asarray(tokens), ends[:-1], axis=-1):
+    tokens, cache, seen = np.asarray(tokens), None, 0
+    logits: list[Array] = []
+    for n in chunks:
+        new = tokens[..., seen : seen + n]
         part, cache = decoder_step(weights, new, cache, **options)
-        logits.append(part)
+        logits, seen = [*logits, part], seen + n
     return np.concatenate(logits, axis=-2)

@@ -54,7 +54,9 @@ def _read(q: Array, k: Array, v: Array, sigma: float) -> None:
     must.axes(2, v=v)
     must.finite(v=v)
     must.same("the number of keys and values", k=k.shape[-2], v=v.shape[-2])
-    must.batch(k=k.shape[:-2], v=v.shape[:-2])
+    must.batch(q=q.shape[:-2], k=k.shape[:-2], v=v.shape[:-2])
+    if np.ndim(sigma):
+        raise ValueError(f"sigma must be one number, got shape {np.shape(sigma)}")
     must.positive(sigma=sigma)
 
 
@@ -91,7 +93,8 @@ def laplacian_distances(q: Array, k: Array) -> Array:
     """
     distances = np.abs(q[..., :, None, 0] - k[..., None, :, 0])
     for c in range(1, q.shape[-1]):
-        distances = distances + np.abs(q[..., :, None, c] - k[..., None, :, c])
+        one = np.abs(q[..., :, None, c] - k[..., None, :, c])
+        distances = distances + one
     return distances
 
 
@@ -112,7 +115,9 @@ def laplacian_attention(q: Array, k: Array, v: Array, sigma: float) -> Laplacian
     [[0.7311, 0.2689]]
     """
     distances = laplacian_distances(q, k)
-    weights = softmax(-distances / sigma)
+    nearest = distances.min(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):  # sigma may be tiny
+        weights = softmax((nearest - distances) / sigma)
     return LaplacianRead(weights @ v, weights, distances)
 
 
@@ -161,7 +166,7 @@ def median_sigma(q: Array, k: Array) -> Array:
     2.8854
     """
     sigma = np.median(laplacian_distances(q, k)) / np.log(2.0)
-    return np.maximum(sigma, np.asarray(1e-4, dtype=q.dtype)).astype(q.dtype)
+    return np.maximum(sigma, 1e-4).astype(q.dtype)
 
 
 @op(_sizes)
@@ -179,4 +184,5 @@ def operation_counts(
     """
     entries = batch * n_queries * n_keys * channels
     additions = batch * n_queries * n_keys * (channels - 1)
-    return OperationCounts(entries, additions, 0, entries, entries, additions)
+    product, distance = (entries, additions), (0, entries, entries, additions)
+    return OperationCounts(*product, *distance)

@@ -1,4 +1,4 @@
-"""Norms and activations: what a block does between its matrices."""
+"""Tokens and patches as rows; matrices; norms and activations between them."""
 
 from __future__ import annotations
 
@@ -56,6 +56,100 @@ def _rooted(x: Array, *, weight: Array | None = None, eps: float = 1e-6) -> None
     _normed(x, weight=weight, eps=eps)
     if eps == 0 and np.any(np.all(x == 0, axis=-1)):
         raise ValueError("x has a row of zeros, and eps is 0")
+
+
+def _affine(x: Array, W: Array, *, bias: Array | None = None) -> None:
+    must.axes(1, x=x)
+    must.finite(x=x, W=W)
+    if W.ndim != 2:
+        raise ValueError(f"W must be a matrix, got shape {W.shape}")
+    must.same("the number of inputs", x=x.shape[-1], W=W.shape[0])
+    if bias is not None:
+        must.finite(bias=bias)
+        if np.shape(bias) != W.shape[1:]:
+            raise ValueError(
+                f"bias must be one number an output, shape {W.shape[1:]}, "
+                f"got {np.shape(bias)}"
+            )
+
+
+def _looked_up(table: Array, ids: Array) -> None:
+    must.axes(2, table=table)
+    must.finite(table=table)
+    a = np.asarray(ids)
+    if a.dtype.kind not in "iu":
+        raise ValueError(f"ids must be integers, got {a.dtype}")
+    bad = (a < 0) | (a >= table.shape[-2])
+    if np.any(bad):
+        raise ValueError(
+            f"ids must lie in [0, {table.shape[-2]}), the rows of table, "
+            f"got {a[bad].flat[0]}"
+        )
+
+
+def _image(image: Array, *, patch: int) -> None:
+    must.axes(3, image=image)
+    must.finite(image=image)
+    must.count(1, patch=patch)
+    for name, n in zip(("height", "width"), image.shape[-2:], strict=True):
+        if n == 0 or n % patch:
+            raise ValueError(
+                f"image must have a {name} that is a multiple of patch = {patch}, "
+                f"got {n}"
+            )
+
+
+@op(_looked_up, floats="table")
+def embedding(table: Array, ids: Array) -> Array:
+    r"""The rows of a table, one for each token.
+
+    $$X_t = E_{y_t}$$
+
+    table: (..., V, d); ids: integers of any shape, each in [0, V). Returns
+    (..., *shape of ids, d). The same token has the same row wherever it stands; the
+    row of padding is a row like any other.
+    Raises ValueError for a negative id, which an array would take for the end.
+
+    >>> embedding([[0.0, 0.0], [1.0, 2.0]], [[1, 0]]).tolist()
+    [[[1.0, 2.0], [0.0, 0.0]]]
+    """
+    return np.take(table, np.asarray(ids), axis=-2)
+
+
+@op(_affine, floats="x W bias")
+def linear(x: Array, W: Array, *, bias: Array | None = None) -> Array:
+    r"""A matrix after a row: every output is a sum over all inputs.
+
+    $$y = x W + b$$
+
+    x: (..., d_in); W: (d_in, d_out), the transpose of what some libraries store;
+    bias: (d_out,), or None. Returns (..., d_out).
+
+    >>> linear([1.0, 2.0], [[3.0, 4.0], [5.0, 6.0]]).tolist()
+    [13.0, 16.0]
+    """
+    y = x @ W
+    return y if bias is None else y + bias
+
+
+@op(_image, floats="image")
+def patchify(image: Array, *, patch: int) -> Array:
+    """An image as a row of patches, each patch as a row of numbers.
+
+    image: (..., channels, height, width), both sides multiples of patch. Returns
+    (..., patches, channels * patch * patch): patches from left to right, then from top
+    to bottom; inside a patch first the channels, then rows, then columns, as the
+    weights of a convolution whose stride is its size are laid out.
+    Source: Dosovitskiy et al. 2021.
+
+    >>> patchify([[[1, 2, 3, 4], [5, 6, 7, 8]]], patch=2).tolist()
+    [[1.0, 2.0, 5.0, 6.0], [3.0, 4.0, 7.0, 8.0]]
+    """
+    *front, c, height, width = image.shape
+    rows, columns = height // patch, width // patch
+    grid = image.reshape(*front, c, rows, patch, columns, patch)
+    patches = np.moveaxis(grid, (-4, -2), (-5, -4))
+    return patches.reshape(*front, rows * columns, c * patch * patch)
 
 
 @op(_centred, floats="x weight bias eps")

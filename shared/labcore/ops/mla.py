@@ -120,8 +120,14 @@ def mla_explicit(
     """
     k = c_kv @ np.swapaxes(w_uk, -1, -2)
     v = c_kv @ np.swapaxes(w_uv, -1, -2)
-    scores = q_nope @ np.swapaxes(k, -1, -2) + q_rope @ np.swapaxes(k_rope, -1, -2)
-    weights = _joint_softmax(scores, q_nope, q_rope, allowed)
+    content = q_nope @ np.swapaxes(k, -1, -2)
+    rotary = q_rope @ np.swapaxes(k_rope, -1, -2)
+    scores = content + rotary
+    width = q_nope.shape[-1] + q_rope.shape[-1]
+    scaled = scores / float(np.sqrt(width))
+    if allowed is not None:
+        scaled = np.where(allowed, scaled, -np.inf)
+    weights = softmax(scaled)
     return MLARead(weights @ v, weights, scores)
 
 
@@ -149,10 +155,16 @@ def mla_absorbed(
     >>> mla_absorbed(one, one, [[1.0], [1.0]], [[0.0], [0.0]], one, one).output.tolist()
     [[1.0]]
     """
-    q_latent = q_nope @ w_uk
-    scores = q_latent @ np.swapaxes(c_kv, -1, -2) + q_rope @ np.swapaxes(k_rope, -1, -2)
-    weights = _joint_softmax(scores, q_nope, q_rope, allowed)
-    return MLARead((weights @ c_kv) @ np.swapaxes(w_uv, -1, -2), weights, scores)
+    content = (q_nope @ w_uk) @ np.swapaxes(c_kv, -1, -2)
+    rotary = q_rope @ np.swapaxes(k_rope, -1, -2)
+    scores = content + rotary
+    width = q_nope.shape[-1] + q_rope.shape[-1]
+    scaled = scores / float(np.sqrt(width))
+    if allowed is not None:
+        scaled = np.where(allowed, scaled, -np.inf)
+    weights = softmax(scaled)
+    output = (weights @ c_kv) @ np.swapaxes(w_uv, -1, -2)
+    return MLARead(output, weights, scores)
 
 
 @op(_cache)
@@ -217,10 +229,3 @@ def mla_multiplications(
         projected=n_heads * (n_keys * project + n_queries * read),
         absorbed=n_heads * n_queries * (project + read_latent),
     )
-
-
-def _joint_softmax(
-    scores: Array, q_nope: Array, q_rope: Array, allowed: Array | None
-) -> Array:
-    scaled = scores / float(np.sqrt(q_nope.shape[-1] + q_rope.shape[-1]))
-    return softmax(scaled if allowed is None else np.where(allowed, scaled, -np.inf))

@@ -45,7 +45,8 @@ def _chunks(score_chunks: Sequence[Array], value_chunks: Sequence[Array]) -> Non
         score_chunks=len(score_chunks),
         value_chunks=len(value_chunks),
     )
-    must.count(1, number_of_score_chunks=len(score_chunks))
+    if not score_chunks:
+        raise ValueError("score_chunks is empty: there is nothing to read")
     for scores, values in zip(score_chunks, value_chunks, strict=True):
         _chunk(scores, values)
 

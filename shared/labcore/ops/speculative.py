@@ -154,14 +154,13 @@ def speculative_decode(
     Speculation(tokens=[1, 0], accepted=1)
     """
     tokens: list[int] = []
+    left = uniforms[len(draft_tokens) :]  # for the last draw
     for i, token in enumerate(draft_tokens):
         if uniforms[i] >= min(1.0, p[i, token] / q[i, token]):
             law = speculative_residual(p[i], q[i])
-            return Speculation([*tokens, _draw(law, uniforms[len(draft_tokens) :])], i)
+            return Speculation([*tokens, _draw(law, left)], i)
         tokens.append(int(token))
-    return Speculation(
-        [*tokens, _draw(p[len(tokens)], uniforms[len(tokens) :])], len(tokens)
-    )
+    return Speculation([*tokens, _draw(p[-1], left)], len(tokens))
 
 
 @op(_prefix_laws, floats="p* q*")
@@ -183,7 +182,7 @@ def speculative_block_law(p: Sequence[Array], q: Sequence[Array]) -> tuple[Array
     >>> one.tolist(), two.tolist()
     ([0.0, 0.25], [[0.25, 0.0], [0.0, 0.5]])
     """
-    path = np.ones((), p[0].dtype)  # the mass of each prefix accepted so far
+    path = np.ones((), p[0].dtype)  # mass of each accepted prefix
     blocks = []
     for p_next, q_next in zip(p, q, strict=False):  # p has one table more
         accepted = speculative_acceptance(p_next, q_next)

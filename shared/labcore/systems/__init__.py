@@ -1,0 +1,1 @@
+"""Small real machines: streams, state, files, a database, each with its own rules."""
