@@ -35,7 +35,7 @@ try:
     from labcore.identities import FAULTS
     from labcore.ops.laplacian import laplacian_attention, operation_counts
     from labcore.ops.softmax import entropy
-    from labcore.program import Once, say, unknown, whole
+    from labcore.program import Once, Parser, say, unknown, whole
 except ModuleNotFoundError as missing:
     what = (missing.name or "").partition(".")[0]
     if what not in ("numpy", "labcore"):
@@ -56,7 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         asked = options(argv)
     except SystemExit as left:
-        say("", sys.stdout, end="")  # --help may be waiting to be written
         return int(left.code or 0)
     if asked.faults:
         say("\n".join(f"{f.id}: {f.title}" for f in faults()), sys.stdout)
@@ -217,7 +216,7 @@ def faults() -> list[Any]:
 
 def options(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options, checked; SystemExit with status 2 if they are wrong."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="laplacian_attention_lab.py",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

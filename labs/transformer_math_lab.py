@@ -38,7 +38,7 @@ try:
     from labcore import identities as known
     from labcore import lab, report
     from labcore.identities import CHECKS, FAULTS, SIZES, Check, Fault, Verdict
-    from labcore.program import Once, say, unknown, whole
+    from labcore.program import Once, Parser, say, unknown, whole
 except ModuleNotFoundError as missing:
     what = (missing.name or "").partition(".")[0]
     if what == "numpy":
@@ -80,7 +80,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         asked = options(argv)
     except SystemExit as left:
-        say("", sys.stdout, end="")  # --help may be waiting to be written
         return int(left.code or 0)
     names = [name for name in NAMES if name in asked.only]
     if asked.list:
@@ -179,7 +178,7 @@ def described(fault: Fault) -> str:
 
 def options(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options, checked; SystemExit with status 2 if they are wrong."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="transformer_math_lab.py",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

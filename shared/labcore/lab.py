@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from . import report
-from .identities import CHECKS, FAULTS, Check, Verdict, run
+from .identities import CHAPTERS, CHECKS, FAULTS, Check, Verdict, recorded, run
 from .identities._check import _arrays
 from .matrix import reach
 from .ops import _op
@@ -193,6 +193,7 @@ def try_it(
     /,
     *,
     predict: Sequence[str] = (),
+    chapter: str | None = None,
     seconds: float = SECONDS,
     **named: Callable[..., Any],
 ) -> Outcome:
@@ -200,16 +201,17 @@ def try_it(
 
     ``try_it(gated_write, predict=[...])`` for a function named like its operation,
     ``try_it(gated_write=f)`` for another, ``try_it("fault_id")`` for a known fault.
-    The checks of the operation's own chapter are shown, and up to eight of them may be
-    predicted; the rest of the course is told in a sentence.
+    The checks of the operation's own chapter, or of the one that ``chapter`` names, are
+    shown, and up to eight of them may be predicted; the rest of the course is told in a
+    sentence.
     The run ends at the first time-out. A function in C that never returns cannot be
     stopped from Python: interrupt the kernel (in a notebook: press i twice), and
     restart it if that does not help.
     """
     name, stand_in = _stand_in(function, named)
-    home = _chapter_of(name)
+    home = _known("chapter", chapter or _chapter_of(name), CHAPTERS)
     predicted = _predictions(predict, home)
-    reached = [c for c in CHECKS.values() if name in reach(c)]
+    reached = _checks_that_reach(name)
     here = [c for c in CHECKS.values() if c.chapter == home]
     there = [c for c in reached if c.chapter != home]
     verdicts: list[Verdict] = []
@@ -281,6 +283,8 @@ def guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         for now, then in zip(after, _arrays(before), strict=True):
             if not _identical(now, then):
                 raise StudentError(f"{name} changed one of its arguments in place")
+        if name in _op.EFFECTS:
+            return got  # the reference would do again, and undo, what was done
         want = plain(*before[0], **before[1])
         return _same_form(name, got, want)
 
@@ -382,7 +386,15 @@ def _chapter_of(operation: str) -> str:
     for check in CHECKS.values():
         if check.sides.__module__.endswith(f".identities.{module}"):
             return check.chapter
-    return next(c.chapter for c in CHECKS.values() if operation in reach(c))
+    return _checks_that_reach(operation)[0].chapter
+
+
+def _checks_that_reach(operation: str) -> list[Check]:
+    """As the matrix recorded it; found out anew where the operation is a new one."""
+    found = recorded().get("reach", {}).get(operation)
+    if found is None:
+        return [c for c in CHECKS.values() if operation in reach(c)]
+    return [CHECKS[id] for id in found if id in CHECKS]
 
 
 def _predictions(predict: Sequence[str], chapter: str) -> tuple[str, ...]:

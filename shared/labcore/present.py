@@ -11,7 +11,8 @@ import html
 import inspect
 import re
 import textwrap
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -22,6 +23,7 @@ from . import report
 from .identities import CHECKS, FAULTS, recorded, run
 from .lab import broken
 from .ops import _op
+from .quiz import map_html, quiz_html
 
 
 def say(template: str, **values: Any) -> None:
@@ -95,10 +97,10 @@ def _source(name: str) -> str:
     return "\n".join([signature, *lines])
 
 
-def facts(chapter: str, *, minutes: int, before: str) -> None:
+def facts(*chapters: str, minutes: int, before: str) -> None:
     """The line under the question: how much is checked, how long it takes."""
-    checks = [c for c in CHECKS.values() if c.chapter == chapter]
-    faults = [f for f in FAULTS.values() if f.chapter == chapter]
+    checks = [c for c in CHECKS.values() if c.chapter in chapters]
+    faults = [f for f in FAULTS.values() if f.chapter in chapters]
     spans = (
         f"<data>{len(checks)}</data> checks",
         f"<data>{len(faults)}</data> faults",
@@ -126,13 +128,81 @@ def show_chapter(chapter: str, caption: str) -> None:
 
 
 def quiz(chapter: str) -> None:
-    """The faults of a chapter and what each breaks, behind a disclosure."""
+    """Pick a fault, predict what it breaks: a form, or without a script a table."""
+    display(HTML(quiz_html(chapter)))
+
+
+def quiz_map(pages: Mapping[str, str]) -> None:
+    """What has been predicted right so far; pages: chapter -> address of its page."""
+    display(HTML(map_html(pages)))
+
+
+def scrubber(
+    dial: str,
+    frames: Sequence[tuple[str, dict[str, Any], Any]],
+    *,
+    caption: str,
+    start: int = 0,
+) -> None:
+    """A dial over frames that are computed beforehand: it works without a script.
+
+    frames: (the dial's value, the readout by name, a figure or HTML), about nine of
+    them. A radio group drawn as a track: arrow keys move, and on paper every frame
+    shows. The readouts and the figures' numbers follow as a table.
+    """
+    name = f"dial{zlib.crc32(repr([dial, [f[:2] for f in frames]]).encode()):08x}"
+    parts, ticks = [], []
+    for i, (value, readout, figure) in enumerate(frames):
+        told = "".join(
+            f"<span>{html.escape(key)} <data>{html.escape(_written(x))}</data></span>"
+            for key, x in {dial: value, **readout}.items()
+        )
+        parts.append(
+            f'<input type="radio" name="{name}" id="{name}-{i}"'
+            f' aria-label="{html.escape(f"{dial} {value}")}"'
+            f"{' checked' if i == start else ''}>"
+            f'<div class="frame"><p class="read">{told}</p>{_frame(figure)}</div>'
+        )
+        ticks.append(f'<label for="{name}-{i}">{html.escape(value)}</label>')
     display(
         HTML(
-            '<details class="quiz-table"><summary>What each fault breaks, and an '
-            "obvious check that stays green</summary>"
-            f"{report.faults_html(chapter)}</details>"
+            f'<fieldset class="scrub"><legend>{html.escape(dial)}: choose a value, or '
+            f"move with the arrow keys</legend>{''.join(parts)}"
+            f'<div class="ticks" aria-hidden="true">{"".join(ticks)}</div></fieldset>'
+            f'<p class="scrub-caption">{_sentence(caption, {})}</p>'
+            "<details><summary>The numbers of every frame</summary>"
+            f"{_numbers_of(dial, frames)}</details>"
         )
+    )
+
+
+def _frame(figure: Any) -> str:
+    """A figure without its table; HTML as it is."""
+    if isinstance(figure, str):
+        return figure
+    return (
+        f'<figure class="fig">{figure.svg}'
+        f"<figcaption><b>{html.escape(figure.finding)}</b> "
+        f"{html.escape(figure.caption)}</figcaption></figure>"
+    )
+
+
+def _numbers_of(dial: str, frames: Sequence[tuple[str, dict[str, Any], Any]]) -> str:
+    first = frames[0]
+    columns = [dial, *first[1], *getattr(first[2], "columns", ())]
+    rows = [
+        [value, *readout.values(), *numbers]
+        for value, readout, figure in frames
+        for numbers in getattr(figure, "rows", [()])
+    ]
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(_written(x))}</td>" for x in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<table class="nums"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
     )
 
 

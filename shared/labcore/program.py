@@ -6,8 +6,16 @@ import argparse
 import difflib
 import errno
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help and errors survive every locale and a reader who has gone."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        say(message, file or sys.stderr, end="")
 
 
 class Once(argparse.Action):

@@ -14,6 +14,7 @@ import numpy as np
 from .identities import CHECKS, FAULTS, Check, Fault, Verdict, recorded
 
 DIGITS = 6
+NOISE = 1e-12  # below it the digits of an error differ between processors
 
 
 def number(x: Any) -> str:
@@ -73,9 +74,14 @@ def as_json(document: Any) -> str:
     {
       "S": [[1.0, 0.0], [0.0, 1.0]]
     }
+    >>> print(as_json({"scores": [0.5, -np.inf]}))
+    {
+      "scores": [0.5, "-inf"]
+    }
     """
     text = json.dumps(plain(document), indent=2, allow_nan=False)
-    row = re.compile(r"\[\s+((?:[^\[\]{}\"]|\[[^\[\]{}\"\n]*\])*?)\s+\]")
+    flat = r"[^\[\]{}\"]|\"-?inf\"|\"nan\""  # numbers, and what stands for one
+    row = re.compile(rf"\[\s+((?:{flat}|\[(?:(?!\n)(?:{flat}))*\])*?)\s+\]")
     while row.search(text):  # numbers in one line, rows inside it first
         text = row.sub(lambda m: "[" + re.sub(r"\s*\n\s*", " ", m[1]) + "]", text)
     return text
@@ -110,9 +116,10 @@ def measured(verdict: Verdict) -> str:
     if check.kind == "refuses":
         return "refused" if verdict.held else "taken"
     if check.kind in ("order", "differs"):
-        return number(verdict.error) if verdict.held else number(max(verdict.error, 0))
+        shown = verdict.error if verdict.held else max(verdict.error, 0.0)
+        return bound(shown) if shown < NOISE else number(shown)
     if not verdict.held:
-        return f"{verdict.error:.2g}"
+        return number(float(f"{verdict.error:.2g}"))
     # A tenth of what is allowed bounds the recorded error ten times over, so that this
     # text is the same on every processor.
     tenth = float(f"{check.tolerance / 10:.0e}")
@@ -198,11 +205,13 @@ def _row(v: Verdict, predicted: bool) -> str:
     claim = html.escape(v.check.claim)
     claim = f"<mark>{claim}</mark>" if predicted else claim
     word = verdict_word(v.held)
+    kind = "n said" if v.message else "n"  # a number stays in one line, words do not
     return (
         f'<tr role="row"{"" if v.held else " class=bad"}>'
         f'<td role="cell">{claim}<br><code>{v.check.id}</code></td>'
         f'<td role="cell">{strip(v)}</td>'
-        f'<td role="cell" class="n" data-l="measured">{html.escape(measured(v))}</td>'
+        f'<td role="cell" class="{kind}" data-l="measured">'
+        f"{html.escape(measured(v))}</td>"
         f'<td role="cell" class="n" data-l="allowed">'
         f"{html.escape(allowed(v.check))}</td>"
         f'<td role="cell"><span class="{word}">{word}</span></td></tr>'
@@ -228,7 +237,8 @@ def strip(v: Verdict) -> str:
         place = f'cx="{_place(error)}" cy="8" r="3.4"'
         marks.append(f'<circle class="err" fill="gray" stroke="none" {place}/>')
     elif math.isfinite(v.error):
-        place = f'd="{_cross(_place(v.error))}"'
+        error = max(v.error, NOISE)  # of a difference that is gone only noise is left
+        place = f'd="{_cross(_place(error))}"'
         marks.append(f'<path class="bad" stroke="#c4313b" {place}/>')
     return (
         '<svg class="strip" viewBox="0 0 120 16" width="120" height="16" fill="none" '
@@ -250,7 +260,7 @@ def faults_html(chapter: str, most: int = 8) -> str:
     """The faults of a chapter and what each breaks: the answers to the predictions."""
     rows = []
     for fault in FAULTS.values():
-        if fault.chapter != chapter:
+        if fault.chapter != chapter or fault.id not in recorded()["faults"]:
             continue
         red = recorded()["faults"][fault.id]["red"]
         here = [id for id in red if CHECKS[id].chapter == chapter]

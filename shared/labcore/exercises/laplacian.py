@@ -1,0 +1,124 @@
+"""Exercises on Laplacian attention."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..identities import recorded
+from ..ops.laplacian import (
+    laplacian_attention,
+    laplacian_gradients,
+    operation_counts,
+)
+from . import exercise
+
+
+@exercise(
+    "ratio/two_keys",
+    hint="The ratio of the weights is e^((7 - 4)/sigma), and they sum to one.",
+    because="1/(1 + e^(-3/2)): only the difference of the distances counts.",
+)
+def _() -> float:
+    k = np.array([[4.0, 0.0], [3.0, 4.0]])
+    read = laplacian_attention(np.zeros((1, 2)), k, np.zeros((2, 1)), 2.0)
+    return float(read.weights[0, 0])
+
+
+@exercise(
+    "ratio/slope",
+    hint="Both distances change, one up and one down: the slope is -2 w (1 - w).",
+    because="Both weights are one half there, so it is -2 times one quarter.",
+)
+def _() -> float:
+    k, v, one = np.array([[0.0], [1.0]]), np.array([[1.0], [0.0]]), np.ones((1, 1))
+    return float(laplacian_gradients([[0.5]], k, v, 1.0, one).q[0, 0])
+
+
+@exercise(
+    "ratio/blind",
+    hint="Put each wrong distance in place with lab.broken and move q and k together.",
+    because="Every norm of q - k is blind to a shift. The dot product is no norm.",
+)
+def _() -> set[str]:
+    return _green("laplacian_distances", "laplacian_translation")
+
+
+@exercise(
+    "dial/sigma",
+    hint="Solve 1/(1 + e^(-1/sigma)) = 0.9 for sigma.",
+    because="1/log 9: odds of nine to one.",
+)
+def _() -> float:
+    low, high = 0.01, 10.0
+    k, v = np.array([[1.0], [2.0]]), np.zeros((2, 1))
+    for _ in range(60):  # the near weight falls as sigma rises
+        sigma = (low + high) / 2
+        near = laplacian_attention([[0.0]], k, v, sigma).weights[0, 0]
+        low, high = (sigma, high) if near > 0.9 else (low, sigma)
+    return low
+
+
+@exercise(
+    "dial/units",
+    hint="Every distance is 1000 times as large. What must sigma be to undo that?",
+    because="Sigma has the unit of the distances: weights depend on their quotient.",
+)
+def _() -> float:
+    k, v = np.array([[1.0], [2.5]]), np.zeros((2, 1))
+    want = laplacian_attention([[0.0]], k, v, 0.7).weights
+    found = [
+        sigma
+        for sigma in (0.0007, 0.7, 700.0)
+        if np.allclose(laplacian_attention([[0.0]], 1000 * k, v, sigma).weights, want)
+    ]
+    return found[0]
+
+
+@exercise(
+    "dial/blind",
+    hint="Which wrong versions give the right weights when sigma is 1?",
+    because="1, its square and its inverse are the same number.",
+)
+def _() -> set[str]:
+    return _green("laplacian_attention", "laplacian_worked", "sigma_is_temperature")
+
+
+@exercise(
+    "retrieval/loses",
+    hint="Compare the two distances: the differences of the channels, then their sum.",
+    because="It is 0.5 away, the copy 0.6. In L2 the copy would have won.",
+)
+def _() -> str:
+    k = np.array([[0.8, 0.8], [0.5, 0.0]])
+    read = laplacian_attention([[0.5, 0.5]], k, np.zeros((2, 1)), 0.35)
+    return ("copy", "stranger")[int(np.argmax(read.weights[0]))]
+
+
+@exercise(
+    "cost/additions",
+    hint="A sum of c terms has c - 1 additions, and there are n m sums.",
+    because="64 pairs with 15 additions each.",
+)
+def _() -> int:
+    return operation_counts(8, 8, 16).laplacian_additions
+
+
+@exercise(
+    "retrieval/blind",
+    hint="Top-1 asks for an order. Which faults keep the order of the keys?",
+    because="A rescaled or squared distance puts the keys in the same order.",
+)
+def _() -> set[str]:
+    return _green("laplacian_attention", "sigma_never_changes_the_order")
+
+
+def _green(operation: str, *checks: str) -> set[str]:
+    """The faults of an operation that leave the first check green, not the others."""
+    first, *others = checks
+    return {
+        id
+        for id, row in recorded()["faults"].items()
+        if row["operation"] == operation
+        and first in row["green"]
+        and all(other in row["red"] for other in others)
+    }

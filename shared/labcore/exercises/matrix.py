@@ -1,0 +1,40 @@
+"""Exercises on checks that can fail."""
+
+from __future__ import annotations
+
+import math
+
+from ..identities import recorded
+from ..matrix import ROOM
+from . import exercise
+
+
+@exercise(
+    "break/tolerance",
+    hint="A hundred times the floor, then up to the next power of ten.",
+    because="100 x 3.2e-14 is 3.2e-12, and the power of ten above it is 1e-11.",
+)
+def _() -> float:
+    return float(f"1e{math.ceil(math.log10(ROOM * 3.2e-14))}")
+
+
+@exercise(
+    "break/smallest_gap",
+    hint="A mistake must open at least a hundred times what is allowed.",
+    because="1e-11 is allowed, and a hundred times that must be opened.",
+)
+def _() -> float:
+    return ROOM * float(f"1e{math.ceil(math.log10(ROOM * 3.2e-14))}")
+
+
+@exercise(
+    "break/blind_to_the_mask",
+    hint="Loop over lab.FAULTS, put each fault of causal_mask in place, run the check.",
+    because="None of them lets a token read a later one, so the future stays hidden.",
+)
+def _() -> set[str]:
+    return {
+        id
+        for id, row in recorded()["faults"].items()
+        if row["operation"] == "causal_mask" and "future_perturbation" not in row["red"]
+    }
