@@ -64,10 +64,15 @@ STAGES: dict[str, Callable[[], bool]] = {
     "format": lambda: python("-m", "ruff", "format", "--check"),
     "style": lambda: python("-m", "ruff", "check"),
     "types": lambda: python("-m", "mypy"),
-    "tests": lambda: python(*PYTEST, "tests", "--ignore=tests/site"),
+    "tests": lambda: python(
+        *PYTEST, "tests", "--ignore=tests/site", "--ignore=tests/browser"
+    ),
+    "doctests": lambda: python(*PYTEST, "--doctest-modules", "shared/labcore"),
+    "mutants": lambda: python("tests/mutate.py"),
     "notebooks": run_notebooks,
     "book": lambda: python("book/build.py", "--fresh"),
     "site": lambda: python(*PYTEST, "tests/site"),
+    "browser": lambda: python(*PYTEST, "tests/browser"),
 }
 
 

@@ -5,10 +5,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[1]
 LABCORE = ROOT / "shared" / "labcore"
@@ -17,8 +20,9 @@ LABCORE = ROOT / "shared" / "labcore"
 LAYERS = [
     {"ops", "systems"},
     {"identities", "examples"},
+    {"_told"},
     {"matrix", "report"},
-    {"lab", "figures", "exercises", "program"},
+    {"lab", "figures", "exercises", "program", "quiz"},
     {"present"},
 ]
 NOT_OURS = {"_build", "__pycache__", "node_modules", "my", "vendor"}
@@ -127,6 +131,21 @@ def test_every_package_is_pinned(name: str):
         and not re.match(r"[\w.-]+==[\w.]+( ;|$)", line)
     ]
     assert loose == []
+
+
+def test_every_pin_installs_on_the_oldest_python_that_is_promised():
+    # A pin may need a later patch release than the one a distribution ships.
+    wanted = SpecifierSet(
+        tomllib.loads(read("shared/pyproject.toml"))["project"]["requires-python"]
+    )
+    oldest = min(s.version for s in wanted) + ".0"
+    refuses = [
+        f"{dist.metadata['Name']} {dist.version} wants Python {needs}"
+        for dist in distributions()
+        if (needs := dist.metadata["Requires-Python"])
+        and oldest not in SpecifierSet(needs)
+    ]
+    assert refuses == []
 
 
 def test_the_environment_is_the_pinned_one():

@@ -6,11 +6,10 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
+import labcore
 import ml_dtypes
 import numpy as np
 import pytest
-
-import labcore
 from labcore import lab
 from labcore.identities import CHECKS, SEEDS, SIZES, Check, compare, run
 from labcore.identities._check import Chapter, _arrays

@@ -1,4 +1,4 @@
-"""What students do: never all green for a wrong function, never a crash, all put back."""
+"""What students do: never all green when wrong, never a crash, all put back."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import threading
 import time
 import warnings
 
+import labcore
 import numpy as np
 import pytest
-
-import labcore
 from labcore import lab
 from labcore.identities import CHECKS, FAULTS
 from labcore.ops import _op
@@ -53,7 +52,8 @@ def in_fortran_order(S, k, v, beta, retention):
 
 
 @pytest.mark.parametrize(
-    "right", [written_out, calls_its_own_name, calls_another_operation, in_fortran_order]
+    "right",
+    [written_out, calls_its_own_name, calls_another_operation, in_fortran_order],
 )
 def test_a_right_function_is_all_green(right):
     outcome = lab.try_it(gated_write=right)
@@ -270,7 +270,9 @@ def test_an_endless_loop_is_stopped_and_ends_the_run(slow):
     assert told[-1] == "not run"
 
 
-@pytest.mark.skipif(not hasattr(lab.signal, "setitimer"), reason="needs a repeated alarm")
+@pytest.mark.skipif(
+    not hasattr(lab.signal, "setitimer"), reason="needs a repeated alarm"
+)
 def test_an_endless_loop_that_swallows_the_alarm_is_stopped_by_the_next():
     def stubborn(S, k, v, beta, retention):
         caught = 0
@@ -324,7 +326,10 @@ def gated_writ(S, k, v, beta, retention):
             "one function at a time, got 2",
         ),
         (lambda: lab.try_it(7), "wants a function, got int"),
-        (lambda: lab.try_it("gated_decay_after_writ"), "did you mean gated_decay_after"),
+        (
+            lambda: lab.try_it("gated_decay_after_writ"),
+            "did you mean gated_decay_after",
+        ),
         (
             lambda: lab.try_it(
                 gated_write=written_out, predict=["gated_decay_then_corect"]
@@ -382,7 +387,9 @@ def test_the_checks_that_break_are_those_of_the_matrix():
     assert by_hand.red == by_name.red
     assert set(by_name.red) == {
         id
-        for id in labcore.identities.recorded()["faults"]["gated_decay_after_write"]["red"]
+        for id in labcore.identities.recorded()["faults"]["gated_decay_after_write"][
+            "red"
+        ]
         if CHECKS[id].chapter == "writes-and-decay"
     }
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from labcore import matrix
 from labcore.identities import CHECKS, FAULTS, SEEDS, SIZES, _check
 
@@ -18,7 +18,7 @@ RECORDED = json.loads(matrix.FILE.read_text(encoding="utf-8"))
 @pytest.fixture(scope="session")
 def measured():
     """Every check with and without every fault that touches it: once a session."""
-    return matrix.measure()
+    return matrix.measure(processes=os.cpu_count() or 1)
 
 
 # ---- What is committed --------------------------------------------------------------
@@ -262,7 +262,9 @@ def test_a_comparer_that_always_agrees_is_told(course, monkeypatch):
     monkeypatch.setattr(_check, "compare", lambda got, want: (0.0, 0.0, ""))
     problems = matrix.measure()[1]
     assert "scale_missing escapes: no check notices it" in problems
-    assert any(words.startswith("no fault breaks attention_two_k") for words in problems)
+    assert any(
+        words.startswith("no fault breaks attention_two_k") for words in problems
+    )
 
 
 def test_a_comparer_that_never_agrees_is_told(course, monkeypatch):

@@ -119,7 +119,10 @@ def outputs(tmp_path_factory):
     )
     folder = str(tmp_path_factory.mktemp("notebook"))
     NotebookClient(
-        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": folder}}
+        notebook,
+        timeout=60,
+        kernel_name="python3",
+        resources={"metadata": {"path": folder}},
     ).execute()
     printed = [cell.outputs for cell in notebook.cells[1:]]
     return dict(zip(CELLS, printed, strict=True))

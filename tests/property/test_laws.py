@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import labcore
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import labcore
 from labcore import SoftmaxSummary
 
 many = settings(max_examples=40)
@@ -270,7 +269,9 @@ def test_any_cut_of_a_row_gives_the_same_read(rng, n, magnitude, shift):
     scores[1:][rng.random(n - 1) < 0.3] = -np.inf
     values = rng.normal(size=(n, 2))
     pieces = cuts(rng, n)
-    got = labcore.online_softmax([scores[p] for p in pieces], [values[p] for p in pieces])
+    got = labcore.online_softmax(
+        [scores[p] for p in pieces], [values[p] for p in pieces]
+    )
     assert np.all(np.abs(got - labcore.softmax(scores) @ values) <= 1e-13)
 
 
@@ -385,7 +386,9 @@ def gates(rng, *shape):
     return drawn
 
 
-@given(rngs, sizes, sizes, st.integers(1, 9), st.sampled_from("none step channel".split()))
+@given(
+    rngs, sizes, sizes, st.integers(1, 9), st.sampled_from("none step channel".split())
+)
 @many
 def test_delta_writes_in_chunks_are_the_writes_one_by_one(rng, d_k, d_v, chunk, kind):
     n = int(rng.integers(1, 8))
