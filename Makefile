@@ -9,7 +9,7 @@ READY_LAB := $(VENV)/ready-lab
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve lab check test lint format strip matrix mutate math vendor clean
+.PHONY: help book serve lab check test lint format strip matrix mutate workbook math vendor clean
 
 help: ## list the commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -47,6 +47,9 @@ matrix: $(READY) ## compute the fault matrix and the tolerances again
 
 mutate: $(READY) ## change each operation at random and see the checks notice
 	@$(RUN) tests/mutate.py
+
+workbook: $(READY) ## write the workbooks of labs/ again from the source of labcore
+	@$(RUN) tests/notebooks/workbook.py
 
 math: $(READY) ## render the formulas again (needs Node; only after a formula changed)
 	@npm ci --prefix book/_ext --no-audit --no-fund --silent
