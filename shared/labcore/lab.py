@@ -230,7 +230,7 @@ def try_it(
             except KeyboardInterrupt:
                 stopped = "The run was interrupted."
                 verdict = _gave_up(check, "interrupted")
-            except (SystemExit, GeneratorExit) as left:
+            except BaseException as left:  # SystemExit, or one of the student's own
                 words = f"{name} raised {type(left).__name__}: an operation must return"
                 verdict = _gave_up(check, words)
             if check.chapter == home:

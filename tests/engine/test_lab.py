@@ -424,3 +424,21 @@ def test_no_known_fault_is_all_green(fault):
     with lab.broken(fault):
         verdict = lab.smallest_failure(CHECKS[FAULTS[fault].made_for])
     assert not verdict.held
+
+
+def test_an_exception_outside_the_usual_tree_is_a_broken_check():
+    class Mutiny(BaseException):
+        pass
+
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    for kind in (Mutiny, Mute):
+
+        def leave(x, axis=-1, kind=kind):
+            raise kind
+
+        outcome = lab.try_it(softmax=leave)
+        assert outcome.red and not outcome.all_held
+        assert labcore.softmax([0.0, 0.0]).tolist() == [0.5, 0.5]

@@ -185,7 +185,7 @@ def run(check: Check, seed: int = 0, size: int = 2) -> Verdict:
             if check.kind == "refuses":
                 return _refusal(check, got, want, seed, size)
         except Exception as raised:
-            words = f"{type(raised).__name__}: {raised}"
+            words = f"{type(raised).__name__}: {_said(raised)}"
             return Verdict(check, False, np.inf, np.inf, seed, size, words)
         if check.kind == "order":
             error, absolute, message = _margin(got, want)
@@ -273,6 +273,13 @@ def _plain(x: Any) -> np.ndarray[Any, Any]:
         return np.array(x, subok=False)
     except (ValueError, TypeError):
         return np.array(None)
+
+
+def _said(raised: BaseException) -> str:
+    try:
+        return str(raised)
+    except Exception:  # a message that cannot be made is none
+        return "(no message)"
 
 
 def _form(x: Any) -> str:

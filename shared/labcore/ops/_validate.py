@@ -89,6 +89,13 @@ def positive(**numbers: Any) -> None:
             )
 
 
+def one_number(**numbers: Any) -> None:
+    """Each is a number, not an array of them."""
+    for name, x in numbers.items():
+        if np.ndim(x):
+            raise ValueError(f"{name} must be one number, got shape {np.shape(x)}")
+
+
 def count(at_least: int, **numbers: Any) -> None:
     """Each is an integer, and not too small."""
     for name, n in numbers.items():

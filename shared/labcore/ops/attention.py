@@ -46,7 +46,10 @@ def _queries_and_keys(
     must.finite(q=q, k=k)
     must.same("d_k, the last axis of q and k", q=q.shape[-1], k=k.shape[-1])
     must.batch(q=q.shape[:-2], k=k.shape[:-2])
+    if q.shape[-1] == 0:
+        raise ValueError(f"q has no channels: shape {q.shape}")
     if scale is not None:
+        must.one_number(scale=scale)
         must.positive(scale=scale)
     if k.shape[-2] == 0:
         raise ValueError(f"k has no keys: shape {k.shape}")

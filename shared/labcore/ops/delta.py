@@ -51,7 +51,10 @@ def _sequence(
         must.axes(1, retention=retention)
         must.within(0.0, 1.0, retention=retention)
         per_step = retention.ndim == beta.ndim and retention.shape[-1] == n
-        per_channel = retention.shape[-2:] == (n, k.shape[-1])
+        per_channel = retention.ndim == beta.ndim + 1 and retention.shape[-2:] == (
+            n,
+            k.shape[-1],
+        )
         if not per_step and not per_channel:
             raise ValueError(
                 f"retention must be (..., n) or (..., n, d_k) with n = {n} and "

@@ -57,7 +57,9 @@ def _summary(**summaries: SoftmaxSummary) -> None:
             raise ValueError(f"{name} must be a SoftmaxSummary, got {summary!r}")
         must.scores(f"{name}.maximum", summary.maximum)
         must.within(0.0, np.inf, **{f"{name}.mass": summary.mass})
-        must.finite(**{f"{name}.weighted": summary.weighted})
+        must.finite(
+            **{f"{name}.mass": summary.mass, f"{name}.weighted": summary.weighted}
+        )
 
 
 def _two_summaries(a: SoftmaxSummary, b: SoftmaxSummary) -> None:

@@ -21,6 +21,7 @@ def _summable(x: Array, axis: int = -1) -> None:
 def _tempered(logits: Array, t: float) -> None:
     must.scores("logits", logits)
     must.some_key("logits", logits, -1)
+    must.one_number(t=t)
     must.positive(t=t)
 
 
