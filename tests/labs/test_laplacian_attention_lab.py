@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from labcore.identities import FAULTS
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.labs import programs
+from tests.labs.programs import ROOT, Ran, load, strict_json
+
 PROGRAM = ROOT / "labs" / "laplacian_attention_lab.py"
 # What the program that this part started from printed.
 REFERENCE = json.loads(
@@ -25,50 +24,16 @@ REFERENCE = json.loads(
 SECTIONS = list(REFERENCE)
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("laplacian_attention_lab", PROGRAM)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-LAB = load()
+LAB = load(PROGRAM)
 OURS = [fault.id for fault in LAB.faults()]
 
 
-def start(
-    *arguments: str | Path, python: tuple[str, ...] = (), **more: Any
-) -> subprocess.CompletedProcess[bytes]:
-    """The program as its own process: bytes, so that the encoding shows."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    environment |= more.pop("env", {})
-    command = [sys.executable, *python, *map(str, arguments or (PROGRAM,))]
-    return subprocess.run(command, capture_output=True, env=environment, **more)
+def start(*arguments: str | Path, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    return programs.start(*(arguments or (PROGRAM,)), **more)
 
 
-def strict_json(text: str | bytes) -> Any:
-    def refuse(word: str) -> None:
-        raise AssertionError(f"{word} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
-class Printed:
-    """Run main() in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], *argv: str) -> None:
-        self.status = LAB.main(argv)
-        self.out, self.err = capsys.readouterr()
-
-    @property
-    def document(self) -> Any:
-        return strict_json(self.out)
-
-    @property
-    def named(self) -> list[str]:
-        """The sections on standard error, each once."""
-        return list(dict.fromkeys(x.partition(":")[0] for x in self.err.splitlines()))
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> Ran:
+    return Ran(LAB, capsys, *argv)
 
 
 def differences(got: Any, want: Any, where: str = "") -> list[str]:
@@ -116,12 +81,12 @@ def test_another_document_would_be_noticed(change):
 
 
 def test_the_same_run_twice_is_the_same_text(capsys: pytest.CaptureFixture[str]):
-    assert Printed(capsys).out == Printed(capsys, "--seed", "7").out
+    assert printed(capsys).out == printed(capsys, "--seed", "7").out
 
 
 def test_the_observed_transition_is_a_run_of_the_attention(capsys):
     """The source compares a formula with itself: its error can only be zero."""
-    section = Printed(capsys, "--break", "laplacian_gaussian").document
+    section = printed(capsys, "--break", "laplacian_gaussian").document
     moved = section["two_key_transition"]
     assert moved["max_abs_error"] > 0.1
     reference = REFERENCE["two_key_transition"]
@@ -133,7 +98,7 @@ def test_the_observed_transition_is_a_run_of_the_attention(capsys):
 
 
 def test_seed_draws_other_inputs(capsys: pytest.CaptureFixture[str]):
-    one, other = Printed(capsys), Printed(capsys, "--seed", "0")
+    one, other = printed(capsys), printed(capsys, "--seed", "0")
     assert (one.status, other.status, other.err) == (0, 0, "")
     assert one.document["toy_comparison"] != other.document["toy_comparison"]
     assert one.document["ratio_prediction"] == other.document["ratio_prediction"]
@@ -141,12 +106,12 @@ def test_seed_draws_other_inputs(capsys: pytest.CaptureFixture[str]):
 
 def test_many_seeds_hold(capsys: pytest.CaptureFixture[str]):
     for seed in range(8):
-        run = Printed(capsys, "--seed", str(seed))
+        run = printed(capsys, "--seed", str(seed))
         assert (run.status, run.err) == (0, ""), seed
 
 
 def test_faults_are_those_of_this_part(capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, "--faults")
+    run = printed(capsys, "--faults")
     assert (run.status, run.err) == (0, "")
     assert run.out.isascii()
     assert run.out.splitlines() == [f"{id}: {FAULTS[id].title}" for id in OURS]
@@ -175,7 +140,7 @@ NOTICED = {
 
 @pytest.mark.parametrize("fault", OURS)
 def test_a_fault_has_the_right_status(fault: str, capsys):
-    run = Printed(capsys, "--break", fault)
+    run = printed(capsys, "--break", fault)
     noticed = NOTICED.get(fault, [])
     if noticed:
         assert (run.status, set(run.named)) == (1, set(noticed))
@@ -184,11 +149,11 @@ def test_a_fault_has_the_right_status(fault: str, capsys):
         assert (run.status, run.named) == (0, ["note"])
         assert fault in run.err
     assert list(run.document) == SECTIONS
-    assert Printed(capsys).status == 0  # the right version is back
+    assert printed(capsys).status == 0  # the right version is back
 
 
 def test_a_section_that_fails_says_why_and_the_others_stand(capsys):
-    run = Printed(capsys, "--break", "laplacian_over_the_queries")
+    run = printed(capsys, "--break", "laplacian_over_the_queries")
     assert "p must sum to 1" in run.document["sigma_entropy"]["error"]
     assert "toy_comparison" in run.document
 
@@ -223,13 +188,13 @@ def test_break_as_a_process():
     ],
 )
 def test_wrong_options(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, *argv)
+    run = printed(capsys, *argv)
     assert (run.status, run.out) == (2, "")
     assert words in run.err and "Traceback" not in run.err
 
 
 def test_help(capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, "--help")
+    run = printed(capsys, "--help")
     assert (run.status, run.err) == (0, "")
     for word in ["--seed", "--faults", "--break", "Exit status", *SECTIONS]:
         assert word in run.out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import platform
@@ -10,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,9 @@ import pytest
 from labcore import report
 from labcore.identities import CHECKS, FAULTS, recorded
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.labs import programs
+from tests.labs.programs import ROOT, Ran, load, strict_json
+
 PROGRAM = ROOT / "labs" / "transformer_math_lab.py"
 # What the program that the course started from printed.
 REFERENCE = json.loads(
@@ -27,49 +27,15 @@ REFERENCE = json.loads(
 NAMES = list(REFERENCE["checks"])
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("transformer_math_lab", PROGRAM)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+LAB = load(PROGRAM)
 
 
-LAB = load()
+def start(*arguments: str | Path, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    return programs.start(*(arguments or (PROGRAM,)), **more)
 
 
-def start(
-    *arguments: str | Path, python: tuple[str, ...] = (), **more: Any
-) -> subprocess.CompletedProcess[bytes]:
-    """The program as its own process: bytes, so that the encoding shows."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    environment |= more.pop("env", {})
-    command = [sys.executable, *python, *map(str, arguments or (PROGRAM,))]
-    return subprocess.run(command, capture_output=True, env=environment, **more)
-
-
-def strict_json(text: str | bytes) -> Any:
-    def refuse(word: str) -> None:
-        raise AssertionError(f"{word} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
-class Printed:
-    """Run main() in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], *argv: str) -> None:
-        self.status = LAB.main(argv)
-        self.out, self.err = capsys.readouterr()
-
-    @property
-    def document(self) -> Any:
-        return strict_json(self.out)
-
-    @property
-    def named(self) -> list[str]:
-        """The ids on standard error."""
-        return [line.partition(":")[0] for line in self.err.splitlines()]
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> Ran:
+    return Ran(LAB, capsys, *argv)
 
 
 # ---- Parity with the program that the course started from --------------------------
@@ -100,21 +66,21 @@ def test_the_document_is_the_reference_s():
 
 
 def test_the_same_run_twice_is_the_same_text(capsys: pytest.CaptureFixture[str]):
-    assert Printed(capsys).out == Printed(capsys, "--seed", "184").out
+    assert printed(capsys).out == printed(capsys, "--seed", "184").out
 
 
 # ---- Options ------------------------------------------------------------------------
 
 
 def test_seed_draws_other_inputs(capsys: pytest.CaptureFixture[str]):
-    one, other = Printed(capsys), Printed(capsys, "--seed", "0")
+    one, other = printed(capsys), printed(capsys, "--seed", "0")
     assert (one.status, other.status, other.document["seed"]) == (0, 0, 0)
     assert one.document["checks"] != other.document["checks"]
 
 
 def test_seeds_report_the_worst(capsys: pytest.CaptureFixture[str]):
-    single = [Printed(capsys, "--seed", str(i)).document["checks"] for i in range(3)]
-    many = Printed(capsys, "--seeds", "3")
+    single = [printed(capsys, "--seed", str(i)).document["checks"] for i in range(3)]
+    many = printed(capsys, "--seeds", "3")
     assert (many.status, many.err) == (0, "")
     assert (many.document["seed"], many.document["seeds"]) == (0, 3)
     assert list(many.document["checks"]) == NAMES
@@ -131,7 +97,7 @@ def test_seeds_report_the_worst(capsys: pytest.CaptureFixture[str]):
 
 
 def test_many_seeds_hold(capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, "--seeds", "40")
+    run = printed(capsys, "--seeds", "40")
     assert (run.status, run.err) == (0, "")
 
 
@@ -158,20 +124,20 @@ def test_an_error_between_the_two_tolerances_fails():
 
 def test_only_keeps_the_order_of_the_source(capsys: pytest.CaptureFixture[str]):
     ids = ("rope_joint_shift", "online_softmax", "rope_joint_shift")
-    run = Printed(capsys, "--only", *ids, "--seeds", "2", "--only", NAMES[0])
+    run = printed(capsys, "--only", *ids, "--seeds", "2", "--only", NAMES[0])
     assert run.status == 0
     assert list(run.document["checks"]) == [NAMES[0], ids[1], ids[0]]
 
 
 def test_list_names_every_check_with_its_claim(capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, "--list")
+    run = printed(capsys, "--list")
     lines = [f"{name}: {CHECKS[name].claim}" for name in NAMES]
     assert (run.status, run.out.splitlines(), run.err) == (0, lines, "")
-    assert Printed(capsys, "--list", "--only", NAMES[3]).out == lines[3] + "\n"
+    assert printed(capsys, "--list", "--only", NAMES[3]).out == lines[3] + "\n"
 
 
 def test_faults_tell_operation_story_and_who_breaks(capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, "--faults")
+    run = printed(capsys, "--faults")
     assert run.status == 0 and run.out.isascii()
     blocks = run.out.strip().split("\n\n")
     told = {block.partition(":")[0]: block for block in blocks}
@@ -185,7 +151,7 @@ def test_faults_tell_operation_story_and_who_breaks(capsys: pytest.CaptureFixtur
         assert [name for name in NAMES if name in breaks] == notice(fault.id)
         more = len(red) - len(notice(fault.id))
         assert (f"and {more} more" in breaks) is (more > 0)
-    few = Printed(capsys, "--faults", "--only", "rope_joint_shift").out
+    few = printed(capsys, "--faults", "--only", "rope_joint_shift").out
     assert "rope_queries_only: " in few and "softmax_without_shift: " not in few
 
 
@@ -203,7 +169,7 @@ def test_each_of_the_17_has_a_fault():
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if notice(fault)])
 def test_a_fault_turns_its_checks_red(fault: str, capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, "--break", fault)
+    run = printed(capsys, "--break", fault)
     assert (run.status, run.named) == (1, notice(fault))
     for line in run.err.splitlines():
         assert ": measured " in line and ", allowed " in line
@@ -213,27 +179,27 @@ def test_a_fault_turns_its_checks_red(fault: str, capsys: pytest.CaptureFixture[
         if "max_absolute_error" in str(entry):
             error = float(entry["max_absolute_error"])
             assert (error >= 1e-11) is (name in run.named), name
-    assert Printed(capsys).status == 0  # the right version is back
+    assert printed(capsys).status == 0  # the right version is back
 
 
 def test_a_fault_that_none_of_the_17_notices(capsys: pytest.CaptureFixture[str]):
     assert notice("scale_missing") == []
-    run = Printed(capsys, "--break", "scale_missing")
+    run = printed(capsys, "--break", "scale_missing")
     assert (run.status, run.named) == (0, ["note"])
     assert list(run.document["checks"]) == NAMES
 
 
 def test_break_with_only_and_seeds(capsys: pytest.CaptureFixture[str]):
     options = ("--break", "gated_decay_after_write", "--seeds", "3", "--only")
-    run = Printed(capsys, *options, "kda_affine_form", "gated_no_decay_limit")
+    run = printed(capsys, *options, "kda_affine_form", "gated_no_decay_limit")
     assert (run.status, run.named) == (1, ["kda_affine_form"])
     assert "seed " in run.err
-    held = Printed(capsys, *options, "gated_no_decay_limit")
+    held = printed(capsys, *options, "gated_no_decay_limit")
     assert held.status == 0
 
 
 def test_a_number_that_is_none_is_a_string(capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, "--break", "summary_without_guard")
+    run = printed(capsys, "--break", "summary_without_guard")
     entry = run.document["checks"]["online_softmax"]
     assert entry["max_absolute_error"] in ("inf", "nan")
     verdict = LAB.Verdict(
@@ -285,13 +251,13 @@ def test_break_as_a_process():
     ],
 )
 def test_wrong_options(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, *argv)
+    run = printed(capsys, *argv)
     assert (run.status, run.out) == (2, "")
     assert words in run.err and "Traceback" not in run.err
 
 
 def test_help(capsys: pytest.CaptureFixture[str]):
-    run = Printed(capsys, "--help")
+    run = printed(capsys, "--help")
     assert (run.status, run.err) == (0, "")
     for option in "--seed --seeds --only --list --faults --break".split():
         assert option in run.out

@@ -16,8 +16,8 @@ from ..ops.evaluation import (
     simpson_table,
 )
 from ..ops.retrieval import precision_recall
+from ._plain import whole
 from ._registry import example
-from ._whole import whole
 
 CHAPTER = "evaluation"
 

@@ -18,8 +18,8 @@ from ..ops.retrieval import (
     rrf,
 )
 from ..ops.softmax import softmax
+from ._plain import whole
 from ._registry import example
-from ._whole import whole
 
 CHAPTER = "retrieval"
 

@@ -19,8 +19,8 @@ from ..ops.serving import (
     token_latency,
     train_flops,
 )
+from ._plain import whole
 from ._registry import example
-from ._whole import whole
 
 CHAPTER = "memory-quantization-serving"
 

@@ -19,7 +19,9 @@ import numpy as np
 from ..ops import _op
 
 Kind = Literal["equal", "value", "exact", "order", "differs", "refuses"]
-Draw = Callable[[np.random.Generator, int], dict[str, Any]]
+Rng = np.random.Generator
+Inputs = dict[str, Any]
+Draw = Callable[[Rng, int], Inputs]
 
 FLOOR = 4 * float(np.finfo(np.float64).eps)  # no error counts as smaller than this
 SIZES = (1, 2, 4)
@@ -165,6 +167,11 @@ class Chapter:
 CHAPTERS: dict[str, Chapter] = {}
 CHECKS: dict[str, Check] = {}
 FAULTS: dict[str, Fault] = {}
+
+
+def nothing(rng: Rng, size: int) -> Inputs:
+    """The draw of a worked example, which has its numbers already."""
+    return {}
 
 
 @cache

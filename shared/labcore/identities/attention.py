@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.attention import (
@@ -19,11 +17,9 @@ from ..ops.attention import (
     kv_head_of,
     paged_positions,
 )
-from ._check import Chapter
+from ._check import Chapter, Inputs, Rng, nothing
 
 chapter = Chapter("attention-and-caching", "Attention and caching", "The identities")
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 
 # ---- What is drawn ----------------------------------------------------------------
@@ -63,11 +59,6 @@ def a_pool(rng: Rng, size: int) -> Inputs:
         "block_size": block_size,
         "pool": rng.normal(size=((blocks + 2) * block_size, 2 * size + 3)),
     }
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.compress import (
@@ -17,10 +15,9 @@ from ..ops.compress import (
     tensor_bytes,
 )
 from ..ops.layers import linear
+from ._check import Inputs, Rng, nothing
 from .worked import serving, tokens
 
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 TEXT = "a" + chr(0xE9) + chr(0x5B66) + chr(0x1F600) + "z"  # of 1, 2, 3, 4, 1 bytes
 
 
@@ -61,11 +58,6 @@ def some_bytes(rng: Rng, size: int) -> Inputs:
 def a_shape(rng: Rng, size: int) -> Inputs:
     """A shape of three axes, with an odd number of elements."""
     return {"shape": (2 * size - 1, 3, 2 * size + 1)}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold: numbers ------------------------------------------------------

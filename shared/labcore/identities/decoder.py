@@ -20,10 +20,8 @@ from ..ops.decoder import (
 )
 from ..ops.layers import rms_norm
 from ..ops.rope import rope
+from ._check import Inputs, Rng, nothing
 from .attention import chapter
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 # One layer, one head of two features, three tokens to know; the norms have no weights.
 SMALL = {
@@ -107,11 +105,6 @@ def _layer(rng: Rng, size: int, heads: int, kv_heads: int) -> Inputs:
     layer["norm_attention"] = rng.uniform(0.5, 2.0, size=d)
     layer["norm_mlp"] = rng.uniform(0.5, 2.0, size=d)
     return layer
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

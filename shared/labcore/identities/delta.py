@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.delta import (
@@ -15,13 +13,11 @@ from ..ops.delta import (
     delta_write,
     gated_write,
 )
-from ._check import Chapter
+from ._check import Chapter, Inputs, Rng, nothing
 
 chapter = Chapter(
     "writes-and-decay", "Writes, decay and noncommuting updates", "The identities"
 )
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 
 # ---- What is drawn ----------------------------------------------------------------
@@ -71,11 +67,6 @@ def a_channel_gated_sequence(rng: Rng, size: int) -> Inputs:
     retention = rng.uniform(0.4, 0.9, size=drawn["k"].shape)
     retention[:, 0], retention[0, 1, 0], retention[:, 2] = 1.0, 0.0, 1.0
     return {**drawn, "retention": retention}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

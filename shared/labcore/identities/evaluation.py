@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 
@@ -22,10 +21,8 @@ from ..ops.evaluation import (
     selective_accuracy,
     simpson_table,
 )
+from ._check import Inputs, Rng, nothing
 from .worked import evaluation as chapter
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 EASY_AND_HARD = (
     {"easy": (9, 10), "hard": (20, 100)},
@@ -34,11 +31,6 @@ EASY_AND_HARD = (
 
 
 # ---- What is drawn ----------------------------------------------------------------
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 def some_samples(rng: Rng, size: int) -> Inputs:

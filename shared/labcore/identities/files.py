@@ -14,9 +14,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from ..ops import _op
 from ..systems._child import ALONE
@@ -28,15 +25,8 @@ from ..systems.files import (
     read,
     replace_if_unchanged,
 )
-from ._check import FAULTS
+from ._check import FAULTS, nothing
 from .worked import state as chapter
-
-Rng = np.random.Generator
-
-
-def nothing(rng: Rng, size: int) -> dict[str, Any]:
-    """What happens to files needs no draw."""
-    return {}
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.attention import attention
@@ -25,12 +23,9 @@ from ..ops.losses import (
     ppo_clip,
     squared_error,
 )
+from ._check import Inputs, Rng, nothing
 from .losses import a_padded_batch, a_table, some_actions, some_pairs
 from .worked import preferences, training
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
-
 
 # ---- What is drawn ----------------------------------------------------------------
 
@@ -70,11 +65,6 @@ def a_text(rng: Rng, size: int) -> Inputs:
 def a_parabola(rng: Rng, size: int) -> Inputs:
     """Curvature, slope and place in several dimensions, all of them at least 1/2."""
     return {name: rng.uniform(0.5, 2.0, size=size + 1) for name in "abx"}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.attention import causal_attention
@@ -14,13 +12,11 @@ from ..ops.kernel import (
     kernel_attention_chunked,
     kernel_attention_recurrent,
 )
-from ._check import Chapter
+from ._check import Chapter, Inputs, Rng, nothing
 
 chapter = Chapter(
     "kernel-attention", "Kernel attention as a recurrence", "The identities"
 )
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 
 # ---- What is drawn ----------------------------------------------------------------
@@ -44,11 +40,6 @@ def vectors(rng: Rng, size: int) -> Inputs:
         "k": rng.normal(size=(n, d)),
         "v": rng.normal(size=(n, size + 2)),
     }
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

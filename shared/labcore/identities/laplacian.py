@@ -19,14 +19,12 @@ from ..ops.laplacian import (
     operation_counts,
 )
 from ..ops.softmax import entropy, softmax, temperature_softmax
-from ._check import Chapter
+from ._check import Chapter, Inputs, Rng, nothing
 
 PART = "Laplacian attention"
 ratio = Chapter("ratio-and-transition", "Ratio and transition", PART)
 dial = Chapter("sigma-and-entropy", "Sigma, temperature and entropy", PART)
 cost = Chapter("retrieval-and-cost", "Retrieval and cost", PART)
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 
 # ---- What is drawn ----------------------------------------------------------------
@@ -83,11 +81,6 @@ def tied_nearest(rng: Rng, size: int) -> Inputs:
     signs = rng.choice([-1.0, 1.0], size=(len(d), 2))
     q = rng.normal(size=(1, 2))
     return {"q": q, "k": q + signs * np.stack([share * d, (1 - share) * d], -1)}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 def _weights(q: Any, k: Any, sigma: Any) -> Any:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.layers import layer_norm, relu, rms_norm, silu, swiglu
+from ._check import Inputs, Rng, nothing
 from .attention import chapter
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
-
 
 # ---- What is drawn ----------------------------------------------------------------
 
@@ -27,11 +22,6 @@ def branches(rng: Rng, size: int) -> Inputs:
     gate, up = rng.normal(size=(2, size + 1, size + 3))
     gate[0, :2], up[0, :2] = [-1.5, 0.5], [2.0, -0.5]
     return {"gate": gate, "up": up}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

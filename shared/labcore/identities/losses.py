@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.losses import (
@@ -19,11 +17,8 @@ from ..ops.losses import (
     token_losses,
 )
 from ..ops.softmax import entropy
+from ._check import Inputs, Rng, nothing
 from .worked import preferences, training
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
-
 
 # ---- What is drawn ----------------------------------------------------------------
 
@@ -93,11 +88,6 @@ def some_actions(rng: Rng, size: int) -> Inputs:
 def a_table(rng: Rng, size: int) -> Inputs:
     """More documents than queries; similarities of both signs; tau is not 1."""
     return {"sim": rng.normal(size=(2, size + 1, size + 3)), "tau": 0.5}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold: losses -------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.attention import attention
@@ -18,11 +16,9 @@ from ..ops.mla import (
 )
 from ..ops.rope import rope
 from ..ops.softmax import softmax
-from ._check import Chapter
+from ._check import Chapter, Inputs, Rng, nothing
 
 chapter = Chapter("absorbing-mla", "Absorbing the MLA projections", "The identities")
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 
 # ---- What is drawn ----------------------------------------------------------------
@@ -65,11 +61,6 @@ def counts(rng: Rng, size: int) -> Inputs:
         "kv_rank": kv_rank,
         "n_queries": size,
     }
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 WORKED = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.attention import attention, causal_mask
@@ -17,11 +15,9 @@ from ..ops.online import (
     summarize,
 )
 from ..ops.softmax import softmax
-from ._check import Chapter
+from ._check import Chapter, Inputs, Rng, nothing
 
 chapter = Chapter("softmax-summaries", "Merging softmax summaries", "The identities")
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 
 # ---- What is drawn ----------------------------------------------------------------
@@ -89,11 +85,6 @@ def two_rows(rng: Rng, size: int) -> Inputs:
         "scores": below + rng.uniform(0.0, 1.0, size=(2, size + 2)),
         "values": rng.normal(size=(2, size + 2, size + 1)),
     }
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

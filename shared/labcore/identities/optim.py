@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -19,10 +18,9 @@ from ..ops.optim import (
     sgd_step,
     zero_bytes_per_device,
 )
+from ._check import Inputs, Rng, nothing
 from .worked import training as chapter
 
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 FREE = {"weight_decay": 0.0, "eps": 0.0}
 
 
@@ -89,11 +87,6 @@ def a_model(rng: Rng, size: int) -> Inputs:
         "devices": devices,
         "sizes": [int(n) for n in sizes],
     }
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold: gradient descent ---------------------------------------------

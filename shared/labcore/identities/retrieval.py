@@ -21,10 +21,8 @@ from ..ops.retrieval import (
     reciprocal_rank,
     rrf,
 )
+from ._check import Inputs, Rng, nothing
 from .worked import retrieval as chapter
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 # Lengths 2, 4, 2; "exclude" once, twice, never.
 DOCS = [["exclude", "path"], ["exclude", "exclude", "path", "cache"], ["log", "output"]]
@@ -34,11 +32,6 @@ LINKS = [("A", "B"), ("B", "C")]
 
 
 # ---- What is drawn ----------------------------------------------------------------
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 def some_docs(rng: Rng, size: int) -> Inputs:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.attention import attention
 from ..ops.rope import rope, rope_attention, rope_frequencies, rope_rotation
-from ._check import Chapter
+from ._check import Chapter, Inputs, Rng, nothing
 
 chapter = Chapter("rope", "RoPE depends on a relative offset", "The identities")
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 
 # ---- What is drawn ----------------------------------------------------------------
@@ -39,11 +35,6 @@ def a_head(rng: Rng, size: int) -> Inputs:
         "v": rng.normal(size=(2, n, size + 1)),
         "positions": np.cumsum([1, *rng.integers(1, 4, size=n - 1)]),
     }
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 
@@ -17,11 +16,8 @@ from ..ops.sampling import (
     top_p,
 )
 from ..ops.softmax import softmax
+from ._check import Inputs, Rng, nothing
 from .worked import sampling as chapter
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
-
 
 # ---- What is drawn ----------------------------------------------------------------
 
@@ -59,11 +55,6 @@ def a_tree(rng: Rng, size: int) -> Inputs:
     third[np.arange(n**2), rng.integers(n, size=n**2)] += 3.0 * n
     laws = (first[None], second, third)
     return {"tables": [np.log(x / x.sum(axis=-1, keepdims=True)) for x in laws]}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 def _law_of(tables):

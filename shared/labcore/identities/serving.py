@@ -30,21 +30,14 @@ from ..ops.serving import (
     token_latency,
     train_flops,
 )
+from ._check import Inputs, Rng, nothing
 from .worked import serving as chapter
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 LARGE = {"layers": 32, "kv_heads": 8, "head_dim": 128, "bytes_per_element": 2}
 DIAMOND = {"B": ["A"], "C": ["A"], "D": ["B", "C"]}
 
 
 # ---- What is drawn ----------------------------------------------------------------
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 def a_cache(rng: Rng, size: int) -> Inputs:

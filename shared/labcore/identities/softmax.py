@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.softmax import (
@@ -13,11 +11,8 @@ from ..ops.softmax import (
     softmax,
     temperature_softmax,
 )
+from ._check import Inputs, Rng, nothing
 from .online import chapter  # softmax is told where its pieces are merged
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
-
 
 # ---- What is drawn ----------------------------------------------------------------
 
@@ -27,11 +22,6 @@ def rows_of_scores(rng: Rng, size: int) -> Inputs:
     n = size + 2
     steps = rng.uniform(0.1, 1.0, size=(2, n)).cumsum(axis=-1)
     return {"x": rng.permuted(steps, axis=-1)}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -18,13 +17,11 @@ from ..ops.speculative import (
     speculative_distribution,
     speculative_residual,
 )
-from ._check import Chapter
+from ._check import Chapter, Inputs, Rng, nothing
 
 chapter = Chapter(
     "speculative-decoding", "Recover the exact target distribution", "The identities"
 )
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 
 # ---- What is drawn ----------------------------------------------------------------
@@ -64,11 +61,6 @@ def certain_target(rng: Rng, size: int) -> Inputs:
 def _sharpened(rng, shape, trend, size):
     law = rng.uniform(0.2, 1.0, size=shape) + trend / size
     return law / law.sum(axis=-1, keepdims=True)
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold ---------------------------------------------------------------

@@ -34,10 +34,8 @@ from ..systems.state import (
     screen_to_page,
     three_way_merge,
 )
+from ._check import Inputs, Rng, nothing
 from .worked import state as chapter
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 LONG = 10.0  # seconds that a thread is waited for: only a broken version needs them
 
@@ -56,11 +54,6 @@ RANKED = [
 
 
 # ---- What is drawn ----------------------------------------------------------------
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 def some_records(rng: Rng, size: int) -> Inputs:

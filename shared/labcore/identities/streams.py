@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import codecs
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
 
 from ..systems.streams import SSEDecoder, SSEEvent, sse_decode, utf8_stream
+from ._check import Inputs, Rng, nothing
 from .worked import state as chapter
-
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 
 JSON = 'data: {"path":"学习.py"}\n\n'.encode()
 # Every rule that a cut could harm: a byte order mark, CR LF, CR, a comment, several
@@ -30,11 +25,6 @@ EVENTS = [
 
 
 # ---- What is drawn ----------------------------------------------------------------
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 def some_events(rng: Rng, size: int) -> Inputs:

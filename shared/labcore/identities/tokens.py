@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ops.attention import (
@@ -25,11 +23,10 @@ from ..ops.layers import (
     swiglu,
 )
 from ..ops.softmax import softmax
+from ._check import Inputs, Rng, nothing
 from .worked import sampling
 from .worked import tokens as chapter
 
-Rng = np.random.Generator
-Inputs = dict[str, Any]
 X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # three tokens, their own keys
 V = np.array([[1.0, 2.0], [3.0, 4.0], [4.0, 6.0]])
 
@@ -89,11 +86,6 @@ def a_small_decoder(rng: Rng, size: int) -> Inputs:
     gate = {"W_gate": rng.normal(size=(d, d_ff))}
     x = 2.0 * rng.normal(size=(4, d))
     return {"weights": {**weights, **gate}, "x": x, "eps": 0.3}
-
-
-def nothing(rng: Rng, size: int) -> Inputs:
-    """Worked examples need no draw."""
-    return {}
 
 
 # ---- What must hold: rows, matrices, patches --------------------------------------
