@@ -127,6 +127,16 @@ def show_chapter(chapter: str, caption: str) -> None:
     )
 
 
+def show_examples(chapter: str) -> None:
+    """Run the worked examples of a chapter; each opens to its givens and output."""
+    display(HTML(report.examples_html(chapter)))
+
+
+def show_named(chapter: str) -> None:
+    """Where each named check of the worked examples stands in this chapter."""
+    display(HTML(report.named_html(chapter)))
+
+
 def quiz(chapter: str) -> None:
     """Pick a fault, predict what it breaks: a form, or without a script a table."""
     display(HTML(quiz_html(chapter)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .examples import EXAMPLES, NAMED_CHECKS
 from .identities import CHECKS, FAULTS, Check, Fault, Verdict, recorded
 
 DIGITS = 6
@@ -281,6 +282,54 @@ def faults_html(chapter: str, most: int = 8) -> str:
         '<span class="holds">stays green</span></th></tr></thead>'
         f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'
     )
+
+
+def examples_html(chapter: str) -> str:
+    """The worked examples of a chapter; each opens to its givens and its output."""
+    parts = []
+    for example in EXAMPLES.values():
+        if example.chapter != chapter:
+            continue
+        again = f", the calculation of {example.same_as}" if example.same_as else ""
+        title = html.escape(example.title)
+        if example.title_zh:
+            title += f' <span lang="zh">{html.escape(example.title_zh)}</span>'
+        document = {"givens": example.givens, "output": example.output()}
+        text = html.escape(as_json(rounded(document)))
+        parts.append(
+            f'<details class="example" id="example-{example.id}"><summary>'
+            f"<code>{example.id}</code> {title}{again}</summary>"
+            f"<p>Units: {html.escape(example.units)}.</p><pre>{text}</pre></details>"
+        )
+    return "".join(parts)
+
+
+def named_html(chapter: str) -> str:
+    """Where each named check of a chapter stands, and a fault that breaks it."""
+    rows = []
+    for (program, test), ids in NAMED_CHECKS.items():
+        if CHECKS[ids[0]].chapter != chapter:
+            continue
+        here = "".join(f"<li><code>{id}</code></li>" for id in ids)
+        breaking = "".join(f"<li><code>{fault_of(id)}</code></li>" for id in ids)
+        rows.append(
+            f'<tr role="row"><td role="cell"><code>{test}</code> {program}</td>'
+            f'<td role="cell" data-l="check"><ul>{here}</ul></td>'
+            f'<td role="cell" data-l="broken"><ul>{breaking}</ul></td></tr>'
+        )
+    return (
+        '<table class="faults" role="table"><thead role="rowgroup"><tr role="row">'
+        '<th role="columnheader">name</th><th role="columnheader">'
+        '<span class="holds">check</span></th><th role="columnheader">'
+        '<span class="broken">broken by</span></th></tr></thead>'
+        f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'
+    )
+
+
+def fault_of(check: str) -> str:
+    """A fault that breaks this check: the one made for it, if there is one."""
+    breaking = [id for id, row in recorded()["faults"].items() if check in row["red"]]
+    return next((id for id in breaking if FAULTS[id].made_for == check), breaking[0])
 
 
 def fault_text(fault: Fault) -> str:
