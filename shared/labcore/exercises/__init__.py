@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
@@ -23,12 +23,20 @@ ENOUGH = 5e-4  # relative: three figures by hand are enough
 
 @dataclass(frozen=True)
 class Exercise:
-    """A question whose answer an operation computes."""
+    """A question whose answer an operation computes from its givens.
+
+    A page names the givens through the role ``given``, so they are these.
+    """
 
     id: str
     hint: str
     because: str
-    answer: Callable[[], Any]
+    compute: Callable[..., Any]
+    givens: Mapping[str, Any] = field(default_factory=dict)
+
+    def answer(self) -> Any:
+        """The right answer."""
+        return self.compute(**self.givens)
 
 
 @dataclass(frozen=True)
@@ -49,12 +57,14 @@ class Reply:
 EXERCISES: dict[str, Exercise] = {}  # filled by the modules of this package
 
 
-def exercise(id: str, *, hint: str, because: str) -> Callable[[Callable[[], Any]], Any]:
-    """Register the decorated function as the way to compute an answer."""
+def exercise(
+    id: str, *, hint: str, because: str, **givens: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Register the decorated function of the givens as the way to an answer."""
 
-    def register(answer: Callable[[], Any]) -> Callable[[], Any]:
-        EXERCISES[id] = Exercise(id, hint, because, answer)
-        return answer
+    def register(compute: Callable[..., Any]) -> Callable[..., Any]:
+        EXERCISES[id] = Exercise(id, hint, because, compute, givens)
+        return compute
 
     return register
 

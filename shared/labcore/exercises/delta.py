@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..identities import recorded
@@ -13,22 +15,26 @@ from . import exercise
     "writes/overshoot",
     hint="Read with the key itself: k S' = (1 - beta k.k) k S + beta (k.k) v.",
     because="A key of length 3 multiplies what it read by 1 - 9 beta.",
+    k=[3, 0],
+    S=[[1], [0]],
+    v=[0],
+    beta=0.5,
 )
-def _() -> float:
-    k = np.array([3.0, 0.0])
-    S = delta_write(np.array([[1.0], [0.0]]), k, np.array([0.0]), 0.5)
-    return float((k @ S)[0])
+def _(k: Any, S: Any, v: Any, beta: float) -> float:
+    return float((k @ delta_write(S, k, v, beta))[0])
 
 
 @exercise(
     "writes/half_life",
     hint="Nothing is written, so each step only multiplies: solve alpha^n = 1/2 for n.",
     because="log(1/2) / log(0.9), rounded up to whole steps.",
+    retention=0.9,
+    left=0.5,
 )
-def _() -> int:
+def _(retention: float, left: float) -> int:
     S, steps = np.array([[1.0]]), 0
-    while S[0, 0] > 0.5:
-        S, steps = gated_write(S, np.array([1.0]), np.array([9.0]), 0.0, 0.9), steps + 1
+    while S[0, 0] >= left:
+        S, steps = gated_write(S, [1.0], [9.0], 0.0, retention), steps + 1
     return steps
 
 

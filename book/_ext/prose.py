@@ -1,0 +1,90 @@
+"""Numbers that somebody typed into a sentence, where a run should have printed them.
+
+A result in prose comes from ``say`` or ``glue``, a given from the role ``given``. What
+is left must not hold a number: no decimal, percentage or integer, and no number word
+beside a word that names a result. Only these patterns pass.
+"""
+
+import re
+
+ALLOWED = [
+    r"\b(?:19|20)\d\d\b",  # years
+    r"\b(?:section|chapter|part|figure|table|step|version|appendix) [\dIVX.]+",
+    r"\b(?:Python|NumPy|Debian|Jupyter Book|JupyterLab|MathJax|KaTeX) \d[\d.x]*",
+    r"\b(?:UTF|ISO|RFC|IEEE|CC BY|ECMA|Unicode|JSON|HTTP|BM|MIT)[ -]?\d[\d.]*",
+    r"\b(?:float|int|complex|bfloat|uint|fp|bf|e\dm)\d+\b",  # names of types
+    r"\b\d+[- ]bits?\b",  # bit widths
+    r"\b(?:top|top-p|pass|hit|recall|precision)[-@]\d+\b",
+    r"\bL[12]\b|\b[123]-?D\b",
+]
+WORDS = (
+    "zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|third|"
+    "quarter|twice|double|triple|dozen|hundred|thousand"
+)
+# Words that name a result. A number word beside one tells what a run should tell.
+RESULTS = (
+    "accuracy|bits?|bytes?|checks|cost|decimals|delay|differences?|digits|entropy|"
+    "errors?|faults|faster|fewer|gap|higher|kB|larger|latency|length|less|lower|loss|"
+    "margin|mass|MB|memory|milliseconds|minutes|misses|more|percent|points|"
+    "probability|rate|ratio|recall|scores?|seconds|share|slower|smaller|speedup|steps|"
+    "throughput|times|tokens|tolerance|total|weights?"
+)
+BESIDE = re.compile(
+    rf"\b({WORDS}) (?:(?:the|of|of the|its|a|as|that|this|all) )?(?:{RESULTS})\b"
+    rf"|\b(?:{RESULTS}) (?:is|are|was|were|of|by|to|at|about|exactly|only|falls to|"
+    rf"rises to|is about|is exactly|of about|of exactly) (?:one )?({WORDS}|one)\b",
+    flags=re.IGNORECASE,
+)
+
+NUMBER = re.compile(r"(?<![\w.\\-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![ijndx]\b)\s?%?")
+WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
+
+
+def typed_numbers(text: str) -> list[tuple[str, str]]:
+    """(number, sentence) for each number typed into a markdown text."""
+    found = []
+    for sentence in sentences(plain(text)):
+        for number in in_sentence(sentence):
+            found.append((number, " ".join(sentence.split())))
+    return found
+
+
+def in_sentence(sentence: str) -> list[str]:
+    """The typed numbers of one sentence."""
+    formulas = re.findall(r"\$([^$]+)\$", sentence)
+    rest = re.sub(r"\$[^$]+\$", " x ", sentence)
+    for pattern in ALLOWED:
+        rest = re.sub(pattern, " ", rest)
+    found = [match.strip() for match in NUMBER.findall(rest)]
+    for formula in formulas:
+        found += in_formula(formula)
+    return found + in_words(rest)
+
+
+def in_formula(formula: str) -> list[str]:
+    """Numbers in inline mathematics; 0, 1 and 2 are structure: limits, exponents."""
+    bare = re.sub(r"\\\w+", " ", formula)
+    numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", bare.replace("{", " "))
+    return [number for number in numbers if number not in {"0", "1", "2"}]
+
+
+def in_words(sentence: str) -> list[str]:
+    """Number words with a result word beside them."""
+    text = re.sub(r"\bhalf[- ]precision", " - ", " ".join(sentence.split()))
+    return [(m[1] or m[2]).casefold() for m in BESIDE.finditer(text)]
+
+
+def plain(text: str) -> str:
+    """The text that is read: without code, roles, displays, targets and markup."""
+    text = re.sub(r"^(```+|~~~+).*?^\1\s*$", "", text, flags=re.S | re.M)
+    text = re.sub(r"<!--.*?-->|\$\$.*?\$\$|<[^<>\n]+>", " ", text, flags=re.S)
+    text = re.sub(r"(?:\{[\w:+-]+\})?(`+).*?\1", " x ", text, flags=re.S)
+    text = re.sub(r"^\s*(?:\*\*)?\d+\.(?:\*\*)? ", "", text, flags=re.M)  # 1. 2. 3.
+    text = re.sub(r"^\$\\def.*$|^:[\w-]+:.*$|^%.*$", "", text, flags=re.M)
+    return re.sub(r"\]\([^)\s]*\)|\]\[[^\]]*\]|\]\{[^}]*\}", " ", text)
+
+
+def sentences(text: str) -> list[str]:
+    """Split at the ends of sentences, cells of tables and paragraphs."""
+    parts = re.split(r"(?<=[.!?:;])\s+|\n\s*\n|\n(?=\s*[-*|:#] ?)|\|", text)
+    return [part for part in parts if part.strip()]
