@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
 
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import strict  # noqa: E402
+
 # The date of a site that is built outside git: 2026-12-01.
 DATE_WITHOUT_GIT = "1796083200"
 
@@ -77,11 +80,26 @@ def run_sphinx() -> tuple[bool, str]:
     return result == 0, said
 
 
-def missing_pages() -> list[str]:
-    """Pages of the table of contents that are not in the site."""
-    contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
-    pages = re.findall(r"^[\s-]*(?:root|file): *(\S+)", contents, flags=re.MULTILINE)
-    return [page for page in pages if not (SITE / f"{page}.html").is_file()]
+def before() -> list[str]:
+    """What is wrong before anything runs."""
+    return [
+        *strict.config_problems(ROOT),
+        *strict.contents_problems(ROOT),
+        *strict.notebook_problems(ROOT),
+        *strict.floor_problems(ROOT),
+    ]
+
+
+def after() -> list[str]:
+    """What is wrong with the site that was written."""
+    missing = [p for p in strict.listed(ROOT) if not (SITE / f"{p}.html").is_file()]
+    lacks = [f"the site lacks the page {page}" for page in missing]
+    return lacks + list(strict.site_problems(SITE))
+
+
+def fail(reasons: str) -> int:
+    print(f"\nThe book was not built:\n\n{reasons}", file=sys.stderr)
+    return 1
 
 
 def main() -> int:
@@ -95,16 +113,13 @@ def main() -> int:
     # Else a pipe shows the reason of a failure before the steps that led to it.
     sys.stdout.reconfigure(line_buffering=True)
 
+    if wrong := before():
+        return fail("\n".join(wrong))
     good, said = run_sphinx()
     if not good:
-        print(f"\nThe book was not built:\n\n{said}", file=sys.stderr)
-        return 1
-    if missing := missing_pages():
-        print(
-            f"\nThe book lacks these pages: {', '.join(missing)}",
-            file=sys.stderr,
-        )
-        return 1
+        return fail(said)
+    if wrong := after():
+        return fail("\n".join(wrong))
     print(f"\nThe book is built. Open this page in a browser:\n{SITE / 'index.html'}")
     return 0
 

@@ -21,8 +21,8 @@ LAYERS = [
     {"ops", "systems"},
     {"identities", "examples"},
     {"_told"},
-    {"matrix", "report"},
-    {"lab", "figures", "exercises", "program", "quiz"},
+    {"matrix", "report", "formulas", "contents"},
+    {"lab", "figures", "exercises", "program", "quiz", "indexes"},
     {"present"},
 ]
 NOT_OURS = {"_build", "__pycache__", "node_modules", "my", "vendor"}

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from IPython.display import HTML, Markdown, display
 
-from . import report
+from . import contents, indexes, report
 from .identities import CHECKS, FAULTS, recorded, run
 from .lab import broken
 from .ops import _op
@@ -136,13 +136,23 @@ def show_named(chapter: str) -> None:
     display(HTML(report.named_html(chapter)))
 
 
+def show_index(index: str, *which: str) -> None:
+    """An index of the book: formulas, unchecked, checks of a chapter, examples."""
+    display(HTML(getattr(indexes, index)(*which)))
+
+
 def quiz(chapter: str) -> None:
     """Pick a fault, predict what it breaks: a form, or without a script a table."""
     display(HTML(quiz_html(chapter)))
 
 
-def quiz_map(pages: Mapping[str, str]) -> None:
-    """What has been predicted right so far; pages: chapter -> address of its page."""
+def quiz_map(pages: Mapping[str, str] | None = None) -> None:
+    """What has been predicted right so far; pages: chapter -> address of its page.
+
+    Without pages: all chapters, seen from the opening page.
+    """
+    if pages is None:
+        pages = {c.slug: f"{contents.page(c.slug)}.html" for c in contents.chapters()}
     display(HTML(map_html(pages)))
 
 

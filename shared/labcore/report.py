@@ -68,8 +68,10 @@ def plain(x: Any) -> Any:
     return x
 
 
-def as_json(document: Any) -> str:
+def as_json(document: Any, *, ascii: bool = True) -> str:
     """Valid JSON in ASCII, so that it survives every terminal and locale.
+
+    Without ascii, for a page, Chinese stays as it is read.
 
     >>> print(as_json({"S": np.eye(2)}))
     {
@@ -80,7 +82,7 @@ def as_json(document: Any) -> str:
       "scores": [0.5, "-inf"]
     }
     """
-    text = json.dumps(plain(document), indent=2, allow_nan=False)
+    text = json.dumps(plain(document), indent=2, allow_nan=False, ensure_ascii=ascii)
     flat = r"[^\[\]{}\"]|\"-?inf\"|\"nan\""  # numbers, and what stands for one
     row = re.compile(rf"\[\s+((?:{flat}|\[(?:(?!\n)(?:{flat}))*\])*?)\s+\]")
     while row.search(text):  # numbers in one line, rows inside it first
@@ -105,6 +107,20 @@ def rounded(x: Any) -> Any:
     if isinstance(x, float):
         return 0.0 if abs(x) < 1e-12 else float(f"{x:.{DIGITS}g}")
     return x
+
+
+def bounded(x: Any) -> Any:
+    """The same document with each rounding error that it reports as an upper bound.
+
+    >>> bounded({"checks": {"max_error": 1.3e-10, "count": 4}})
+    {'checks': {'max_error': 'below 1e-9', 'count': 4}}
+    """
+    if isinstance(x, Mapping):
+        return {
+            key: bound(value) if str(key).endswith("max_error") else bounded(value)
+            for key, value in x.items()
+        }
+    return [bounded(part) for part in x] if isinstance(x, (list, tuple)) else x
 
 
 def measured(verdict: Verdict) -> str:
@@ -294,8 +310,8 @@ def examples_html(chapter: str) -> str:
         title = html.escape(example.title)
         if example.title_zh:
             title += f' <span lang="zh">{html.escape(example.title_zh)}</span>'
-        document = {"givens": example.givens, "output": example.output()}
-        text = html.escape(as_json(rounded(document)))
+        document = {"givens": example.givens, "output": bounded(example.output())}
+        text = html.escape(as_json(rounded(document), ascii=False))
         parts.append(
             f'<details class="example" id="example-{example.id}"><summary>'
             f"<code>{example.id}</code> {title}{again}</summary>"
@@ -311,7 +327,8 @@ def named_html(chapter: str) -> str:
         if CHECKS[ids[0]].chapter != chapter:
             continue
         here = "".join(f"<li><code>{id}</code></li>" for id in ids)
-        breaking = "".join(f"<li><code>{fault_of(id)}</code></li>" for id in ids)
+        faults = dict.fromkeys(fault_of(id) for id in ids)
+        breaking = "".join(f"<li><code>{fault}</code></li>" for fault in faults)
         rows.append(
             f'<tr role="row"><td role="cell"><code>{test}</code> {program}</td>'
             f'<td role="cell" data-l="check"><ul>{here}</ul></td>'
@@ -327,9 +344,14 @@ def named_html(chapter: str) -> str:
 
 
 def fault_of(check: str) -> str:
-    """A fault that breaks this check: the one made for it, if there is one."""
-    breaking = [id for id, row in recorded()["faults"].items() if check in row["red"]]
-    return next((id for id in breaking if FAULTS[id].made_for == check), breaking[0])
+    """A fault that breaks this check: the one made for it, else one of its chapter."""
+    breaking = [
+        FAULTS[id] for id, row in recorded()["faults"].items() if check in row["red"]
+    ]
+    if not breaking:
+        raise ValueError(f"no recorded fault breaks {check!r}")
+    home = CHECKS[check].chapter
+    return min(breaking, key=lambda f: (f.made_for != check, f.chapter != home)).id
 
 
 def fault_text(fault: Fault) -> str:

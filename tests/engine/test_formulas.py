@@ -135,6 +135,8 @@ def test_the_changes_are_many():
         ("q[i].T @ k[j]", r"\query{q_i}^\top\, \key{k_j}"),
         ("w[i, j]", "w_{ij}"),
         ("S[t - 1]", r"\state{S_{t - 1}}"),
+        ("V[:t]", r"\value{V_{<t}}"),
+        ("x[: t + 1]", r"x_{\le t}"),
         ("d_k", "d_k"),
         ("n_max", "n_{max}"),
         (

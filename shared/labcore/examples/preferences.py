@@ -98,6 +98,9 @@ def _(p: Any, q: Any) -> Any:
 
 NAMED_CHECKS: dict[tuple[str, str], tuple[str, ...]] = {
     ("engine", "test_dpo_margin"): ("dpo_worked",),
-    ("additional_checks", "test_ppo_sign_sensitive"): ("ppo_worked",),
+    ("additional_checks", "test_ppo_sign_sensitive"): (
+        "ppo_paying_corners",
+        "ppo_worked",
+    ),
     ("chain_and_operators", "test_KL_asymmetry"): ("kl_asymmetry", "kl_worked"),
 }

@@ -198,11 +198,11 @@ def wider_net(relevant: int, old: Any, new: Any) -> dict[str, float]:
 
 @example(
     "X08",
-    "One step for a query vector: towards its document, away from the other",
+    "One step for a query vector: what it raises is a product, not a nearness",
     chapter=CHAPTER,
     givens={"q": (1.0, 0.0), "a": (0.8, 0.6), "b": (0.0, 1.0), "lr": 0.1, "tau": 1.0},
     units="none; loss in nats",
-    title_zh="对比损失让查询向量靠近正例、离开反例",
+    title_zh="对比损失的一步：升高的是点积，不是距离",
 )
 def query_step(q: Any, a: Any, b: Any, lr: float, tau: float) -> dict[str, Any]:
     """The gradient of the contrastive loss at the query, and one step against it."""

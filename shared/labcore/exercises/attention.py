@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from ..identities import recorded
-from ..ops.attention import attention, causal_mask, kv_head_of
+from ..ops.attention import attention_weights, causal_mask, kv_head_of
 from . import exercise
 
 
 @exercise(
     "attention/two_keys",
     hint=(
-        "Each score is the product of query and key, divided by the root of four. The "
-        "weight of the first key is the logistic of the difference."
+        "Each score is the product of query and key, divided by the root of the key "
+        "width. The weight of the first key is the logistic of the difference."
     ),
     because="The scores are 1 and 0, and 1 / (1 + 1/e) is the first weight.",
+    q=[2, 0, 0, 0],
+    k=[[1, 0, 0, 0], [0, 1, 0, 0]],
 )
-def _() -> float:
-    q = np.array([[2.0, 0.0, 0.0, 0.0]])
-    k = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-    return float(attention(q, k, np.array([[1.0], [0.0]]))[0, 0])
+def _(q: Any, k: Any) -> float:
+    return float(attention_weights([q], k)[0, 0])
 
 
 @exercise(
     "attention/decode_scores",
-    hint="Step t reads the 1000 keys of the prompt and t new ones, its own included.",
-    because="100 times 1000, and the sum of 1 to 100.",
+    hint="Step t reads the keys of the prompt and t new ones, its own included.",
+    because="decoded times cached, and the sum of 1 to decoded.",
+    cached=1000,
+    decoded=100,
 )
-def _() -> int:
-    return sum(int(causal_mask(1, 1000 + t).sum()) for t in range(1, 101))
+def _(cached: int, decoded: int) -> int:
+    return sum(int(causal_mask(1, cached + t + 1).sum()) for t in range(decoded))
 
 
 @exercise(
     "attention/kv_head",
-    hint="Thirty-two heads on eight are groups of four neighbours.",
-    because="13 divided by 4, rounded down. Dealt out in turn it would be another.",
+    hint="Each group holds H_q / H_kv neighbours.",
+    because="h_q over the size of a group, rounded down. Dealt out in turn: another.",
+    H_q=32,
+    H_kv=8,
+    h_q=13,
 )
-def _() -> int:
-    return int(kv_head_of(32, 8)[13])
+def _(H_q: int, H_kv: int, h_q: int) -> int:
+    return int(kv_head_of(H_q, H_kv)[h_q])
 
 
 @exercise(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..identities import FAULTS, recorded
@@ -12,11 +14,14 @@ from . import exercise
 @exercise(
     "kernel/second_read",
     hint="Weigh each value by the product of its key with the query, and divide.",
-    because="The products are 2 and 3, so the read is (2 * 6 + 3 * 1) / 5.",
+    because="Each value is weighed by its product, and the weights are divided out.",
+    fq=[2, 1],
+    fk=[[1, 0], [0, 3]],
+    v=[6, 1],
 )
-def _() -> float:
-    fq, fk = np.array([[1.0, 1.0], [2.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 3.0]])
-    return float(kernel_attention(fq, fk, np.array([[6.0], [1.0]]))[1, 0])
+def _(fq: list[float], fk: Any, v: list[float]) -> float:
+    one_channel = np.array(v)[:, None]
+    return float(kernel_attention([fq] * len(v), fk, one_channel, causal=False)[0, 0])
 
 
 @exercise(
@@ -25,15 +30,17 @@ def _() -> float:
         "For n tokens, pairwise costs n n (d_k + d_v), the recurrence "
         "n (2 d_k d_v + d_k)."
     ),
-    because="32 n must exceed 2 * 256 + 16 = 528, and 528 / 32 is 16.5.",
+    because="n (d_k + d_v) must exceed 2 d_k d_v + d_k, and n is a whole number.",
+    d_k=16,
+    d_v=16,
 )
-def _() -> int:
+def _(d_k: int, d_v: int) -> int:
     from ..figures.kernel import multiplications  # needs matplotlib: only when asked
 
     n = 0
     while True:
         n += 1
-        fq, fk, v = np.ones((3, n, 16))
+        fq, fk, v = np.ones((n, d_k)), np.ones((n, d_k)), np.ones((n, d_v))
         pairwise = multiplications("kernel_attention", fq, fk, v)
         if multiplications("kernel_attention_recurrent", fq, fk, v) < pairwise:
             return n

@@ -13,28 +13,34 @@ from . import exercise
 @exercise(
     "softmax/merge_by_hand",
     hint=(
-        "Rescale the first chunk by exp(0 - log 3) = 1/3. Then add masses, add "
-        "weighted sums, and divide once, at the end."
+        "Rescale the first chunk by exp(s_a - log r). Then add masses, add weighted "
+        "sums, and divide once, at the end."
     ),
-    because="The second chunk weighs three times as much as the first.",
+    because="The second chunk weighs r times as much as the first.",
+    s_a=0,
+    v_a=1,
+    r=3,
+    v_b=5,
 )
-def _() -> float:
-    first = summarize(np.array([0.0]), np.array([[1.0]]))
-    second = summarize(np.array([np.log(3.0)]), np.array([[5.0]]))
+def _(s_a: float, v_a: float, r: float, v_b: float) -> float:
+    first = summarize([s_a], [[v_a]])
+    second = summarize([np.log(r)], [[v_b]])
     return float(finish(merge(first, second))[0])
 
 
 @exercise(
     "softmax/temperature_for_odds",
     hint="The log of the odds is the difference of the scores over the temperature.",
-    because="2 / log 3: a temperature divides every difference.",
+    because="The difference over log r: a temperature divides every difference.",
+    x=[2, 0],
+    r=3,
 )
-def _() -> float:
+def _(x: list[float], r: float) -> float:
     low, high = 0.1, 10.0
     while high - low > 1e-12:
         middle = (low + high) / 2
-        p = temperature_softmax(np.array([2.0, 0.0]), middle)
-        low, high = (middle, high) if p[0] > 3 * p[1] else (low, middle)
+        p = temperature_softmax(x, middle)
+        low, high = (middle, high) if p[0] > r * p[1] else (low, middle)
     return low
 
 

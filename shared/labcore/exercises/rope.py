@@ -2,48 +2,58 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..identities import FAULTS, recorded
-from ..ops.rope import rope, rope_frequencies
+from ..ops.rope import rope, rope_frequencies, rope_rotation
 from . import exercise
 
 
 @exercise(
     "rope/score",
-    hint="The offset is 1 - 3 = -2, and R turns (0, 1) to (-sin, cos) of its angle.",
-    because="The score is -sin(-2), that is sin(2).",
+    hint="The offset is j - i, and R turns (0, 1) to (-sin, cos) of its angle.",
+    because="The score is minus the sine of (j - i) omega, and the offset is negative.",
+    omega=1,
+    q=[1, 0],
+    i=3,
+    k=[0, 1],
+    j=1,
 )
-def _() -> float:
-    return float(rope([1.0, 0.0], 3) @ rope([0.0, 1.0], 1))
+def _(omega: float, q: Any, i: int, k: Any, j: int) -> float:
+    return float((rope_rotation(i * omega) @ q) @ (rope_rotation(j * omega) @ k))
 
 
 @exercise(
     "rope/full_turn",
     hint="The slowest plane has i = d/2 - 1, and a full turn is 2 pi.",
-    because="2 pi times 10000 to the power 126/128.",
+    because="2 pi times the base to the power (d - 2) / d.",
+    d=128,
+    base=10000,
 )
-def _() -> float:
-    return float(2 * np.pi / rope_frequencies(128, 10000.0)[-1])
+def _(d: int, base: float) -> float:
+    return float(2 * np.pi / rope_frequencies(d, base)[-1])
 
 
 @exercise(
     "rope/order",
-    hint="Entry i and entry i + 4 of the new list must have been neighbours.",
+    hint="An entry of the new list and that half a list further were neighbours.",
     because="The even entries first, then the odd ones.",
+    entries=8,
 )
-def _() -> list[int]:
-    entries = np.eye(8)  # turn each entry alone: where it goes tells its plane
-    neighbours = rope(entries, np.ones(8))
-    halves = rope(entries, np.ones(8), layout="half")
+def _(entries: int) -> list[int]:
+    alone = np.eye(entries)  # turn each entry alone: where it goes tells its plane
+    neighbours = rope(alone, np.ones(entries))
+    halves = rope(alone, np.ones(entries), layout="half")
     return [
         next(
             old
-            for old in range(8)
+            for old in range(entries)
             if np.isclose(neighbours[old, old], halves[new, new])
             and np.isclose(neighbours[old].sum(), halves[new].sum())
         )
-        for new in range(8)
+        for new in range(entries)
     ]
 
 

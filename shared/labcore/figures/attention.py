@@ -37,13 +37,14 @@ def masked_weights(weights: Array, allowed: Array) -> Figure:
             finding="The mask is a staircase, and every row shares one unit of weight.",
             caption=(
                 "A row is a query, a column is a key, and a stronger colour is a "
-                "larger weight. Hatched cells are masked: their weight is zero."
+                "larger weight. Hatched cells are masked: nothing of them is read."
             ),
             alt=(
                 f"A grid of {n_q} queries by {n_k} keys. "
-                f"{int(np.sum(~allowed))} cells above the diagonal are hatched. Query "
-                f"0 gives its whole weight to key 0. After that the heaviest cell is "
-                f"query {row} on key {column}, with {number(weights[row, column])}."
+                f"{int(np.sum(~allowed))} cells above the diagonal are hatched. The "
+                "first query gives its whole weight to the first key. After that the "
+                f"heaviest cell is query {row} on key {column}, with "
+                f"{number(weights[row, column])}."
             ),
             columns=("query", *(f"key {j}" for j in range(n_k))),
             rows=[

@@ -174,7 +174,7 @@ def sharpness(keys: Array, direction: Array, lengths: Array) -> Figure:
                 f"{number(round(largest['softmax'][0], 3))}. At length "
                 f"{number(lengths[-1])} the largest weight is "
                 f"{number(round(end['softmax'], 3))} under softmax and "
-                f"{number(round(end['elu + 1'], 3))} under elu + 1."
+                f"{number(round(end['elu + 1'], 3))} under the other kernel."
             ),
             columns=("length of the query", *largest),
             rows=[

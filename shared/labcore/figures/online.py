@@ -138,9 +138,9 @@ def wrong_average(scores: Sequence[Array], values: Sequence[Array]) -> Figure:
                 "the other's, by the share of the mass."
             ),
             alt=(
-                f"A line from {number(low)} at share 0 to {number(high)} at share 1. "
-                f"The merge lies at share {share:.2g} with {right:.4g}, the average "
-                f"at share 0.5 with {number(mean)}."
+                f"A line from {number(low)}, the first chunk alone, to {number(high)}, "
+                f"the second alone. In the middle lies the average, {number(mean)}, "
+                f"and at share {share:.2g} the merge, {right:.4g}."
             ),
             columns=("", "share of the second", "output"),
             rows=[
@@ -201,8 +201,8 @@ def temperatures(logits: Array) -> Figure:
             figure,
             finding="Cold, the largest score takes all; hot, all scores get the same.",
             caption=(
-                f"One row of {n} scores. Dotted lines are the limits: 1 / {n} for "
-                f"each weight and log {n} for the entropy."
+                f"One row of {n} scores. Dotted lines are the limits: equal weights, "
+                f"and the logarithm of {n} for the entropy."
             ),
             alt=(
                 f"{n} lines of weight against temperature, for the scores "

@@ -119,11 +119,11 @@ def scores(q: Array, k: Array, starts: Sequence[int], farthest: int) -> Figure:
             ),
             alt=(
                 f"A wavy curve of the score against the offset, from "
-                f"{number(-farthest)} to {number(farthest)}. Marks from three query "
-                f"positions, {where}, lie on it. A second, dashed curve for the "
+                f"{number(-farthest)} to {number(farthest)}. Marks for a query at "
+                f"position {where} lie on it. A second, dashed curve for the "
                 "negative angle is "
                 + ("its mirror image" if mirrored else "another curve")
-                + f". At offset 0 both are {number(round(right[0][farthest], 3))}."
+                + f". Where the offset is zero both are {number(round(right[0][farthest], 3))}."
             ),
             columns=("offset", *(f"query at {s}" for s in starts), "turned back"),
             rows=[
@@ -161,7 +161,7 @@ def decode(right: Array, restarted: Array) -> Figure:
             alt=(
                 f"The weights of {len(keys)} cached keys. With the right position the "
                 f"largest is {number(round(right.max(), 3))} at key "
-                f"{int(right.argmax())}; with position 0 it is "
+                f"{int(right.argmax())}; with the restarted one it is "
                 f"{number(round(restarted.max(), 3))} at key "
                 f"{int(restarted.argmax())}."
             ),

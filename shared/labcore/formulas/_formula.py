@@ -47,6 +47,7 @@ WRITTEN = {
     "softmax": r"\mathrm{softmax}(#1)",
     "tril": r"\mathrm{tril}(#1)",
     "mean": r"\mathrm{mean}(#1)",
+    "binom": r"\binom{#1}{#2}",
     "log": r"\log #1",
     "log10": r"\log_{10} #1",
     "cos": r"\cos #1",
@@ -77,11 +78,21 @@ COMPUTED: dict[str, Any] = {
     "prod": math.prod,
     "max": max,
     "min": min,
+    "argmax": lambda xs: int(np.argmax(list(xs))),
+    "argmin": lambda xs: int(np.argmin(list(xs))),
     "range": range,
     "len": len,
     "matrix": np.array,
+    "binom": math.comb,
 }
-OVER = {"sum": r"\sum", "prod": r"\prod", "max": r"\max", "min": r"\min"}
+OVER = {
+    "sum": r"\sum",
+    "prod": r"\prod",
+    "max": r"\max",
+    "min": r"\min",
+    "argmax": r"\arg\max",
+    "argmin": r"\arg\min",
+}
 RELATIONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "=",
     ast.NotEq: r"\ne",
@@ -171,8 +182,26 @@ def value(expression: str, names: Inputs) -> Any:
     >>> value("exp(x) / sum(exp(y) for y in (x, x))", {"x": 3.0})
     np.float64(0.5)
     """
-    code = compile(ast.parse(expression, mode="eval"), "<formula>", "eval")
-    return eval(code, {"__builtins__": {}, **COMPUTED, **names})
+    tree = ast.fix_missing_locations(_Cases().visit(ast.parse(expression, mode="eval")))
+    code = compile(tree, "<formula>", "eval")
+    return eval(code, {"__builtins__": {}, "_case": _case, **COMPUTED, **names})
+
+
+class _Cases(ast.NodeTransformer):
+    """Lets ``a if test else b`` choose entry by entry where the test is an array."""
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        nothing = ast.parse("lambda: 0", mode="eval").body
+        assert isinstance(nothing, ast.Lambda)
+        yes, no = (ast.Lambda(nothing.args, part) for part in (node.body, node.orelse))
+        return ast.Call(ast.Name("_case", ast.Load()), [node.test, yes, no], [])
+
+
+def _case(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    if isinstance(test, np.ndarray):
+        return np.where(test, yes(), no())
+    return yes() if test else no()
 
 
 def tex(expression: str, symbols: Mapping[str, str] | None = None) -> str:
@@ -233,15 +262,29 @@ class _Writer:
         separator = ", " if comma and len(written) > 1 else ""
         return subscript(self.write(node.value, ATOM), separator.join(written)), ATOM
 
+    def _slice(self, node: ast.Slice) -> tuple[str, int]:
+        """Everything before an end: x[:t] and, with the end itself, x[:t + 1]."""
+        if node.lower or node.step or node.upper is None:
+            raise ValueError(f"no way to write {ast.unparse(node)!r}")
+        relation, end = self._end(node.upper)
+        return rf"{relation} {end}" if relation == r"\le" else f"{relation}{end}", ADD
+
+    def _end(self, high: ast.expr) -> tuple[str, str]:
+        """The relation to an end and the end: < high, or <= where it ends in + 1."""
+        closed = isinstance(high, ast.BinOp) and ast.unparse(high).endswith(" + 1")
+        end = high.left if closed and isinstance(high, ast.BinOp) else high
+        return r"\le" if closed else "<", self.small(end)
+
     def _attribute(self, node: ast.Attribute) -> tuple[str, int]:
         if node.attr != "T":
             raise ValueError(f"no way to write .{node.attr}")
         return self.write(node.value, ATOM) + r"^\top", ATOM
 
     def _unaryop(self, node: ast.UnaryOp) -> tuple[str, int]:
-        if not is_minus(node):
+        sign = {ast.USub: "-", ast.UAdd: "+"}.get(type(node.op))
+        if sign is None:
             raise ValueError(f"no way to write {ast.unparse(node)!r}")
-        return "-" + self.write(node.operand, TIMES), ADD
+        return sign + self.write(node.operand, TIMES), ADD
 
     def _binop(self, node: ast.BinOp) -> tuple[str, int]:
         op, left, right = node.op, node.left, node.right
@@ -259,6 +302,8 @@ class _Writer:
             if is_sum(left):
                 first = bracket(first)
             dot = r" \cdot " if second[0].isdigit() else r"\, "
+            if self.inline and first.isdigit() and not second[0].isdigit():
+                dot = " "  # 2 i in an index or an exponent
             return f"{first}{dot}{second}", TIMES
         if isinstance(op, ast.Div):
             if self.inline:
@@ -293,12 +338,13 @@ class _Writer:
             inside = r",\, ".join(self.write(argument) for argument in arguments)
             head = OVER.get(name) or self.symbols.get(name)
             head = head or (rf"\{name}" if name in GREEK else name)
-            return f"{head}({inside})", ATOM
+            return f"{head}{bracket(inside)}", ATOM
         written = []
         for argument in arguments:
             atom = ATOM if name in WORDS else 0
             written.append(self.write(argument, atom))
         for place, text in enumerate(written, 1):
+            form = form.replace(f"(#{place})", bracket(text))
             form = form.replace(f"#{place}", text)
         return form, POWER if name in WORDS else ATOM
 
@@ -316,9 +362,7 @@ class _Writer:
         *low, high = over.args
         if isinstance(high, ast.Call) and ast.unparse(high.func) == "len":
             return index if not low else rf"{index} \ge {self.small(low[0])}"
-        closed = isinstance(high, ast.BinOp) and ast.unparse(high).endswith(" + 1")
-        end = self.small(high.left if closed and isinstance(high, ast.BinOp) else high)
-        relation = r"\le" if closed else "<"
+        relation, end = self._end(high)
         start = rf"{self.small(low[0])} \le " if low else ""
         return f"{start}{index} {relation} {end}"
 
@@ -349,7 +393,7 @@ def is_sum(node: ast.expr) -> bool:
 
 def bracket(text: str) -> str:
     """Round brackets, tall where what they hold is."""
-    if re.search(r"\\(frac|sum|prod)", text):
+    if re.search(r"\\(frac|sum|prod|binom)", text):
         return rf"\left({text}\right)"
     return f"({text})"
 

@@ -469,6 +469,18 @@ def _():
 
 
 @chapter.check(
+    "calibration_no_empty_range",
+    "A range without a forecast has no dot.",
+    draw=nothing,
+    kind="exact",
+)
+def _():
+    # Of four ranges the first and the last hold a forecast, the middle ones none.
+    table = calibration_table([0.125, 0.875, 0.875], [0, 1, 0], bins=4)
+    return [tuple(t) for t in table], [(1, 0.125, 0.0), (2, 0.875, 0.5)]
+
+
+@chapter.check(
     "selective_worked",
     "Answering half: 90 percent right instead of 80, and 45 right answers, not 80.",
     draw=nothing,
@@ -888,6 +900,21 @@ def _(p, y, *, bins=10):
     place = np.rint(p * bins)
     here = [place == i for i in np.unique(place)]
     return [kind(int(h.sum()), float(p[h].mean()), float(y[h].mean())) for h in here]
+
+
+@chapter.fault(
+    "calibration_empty_is_zero",
+    "an empty range counts as a forecast that never came true",
+    operation="calibration_table",
+    story="0/0 taken for 0: dots on the floor of the diagram where nothing was said.",
+    made_for="calibration_no_empty_range",
+    stays_green="calibration_borders",
+)
+def _(p, y, *, bins=10):
+    table = calibration_table(p, y, bins=bins)
+    filled = {min(int(t.mean_forecast * bins), bins - 1): t for t in table}
+    kind = type(table[0])
+    return [filled.get(i, kind(0, (i + 0.5) / bins, 0.0)) for i in range(bins)]
 
 
 @chapter.fault(

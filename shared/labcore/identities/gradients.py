@@ -328,6 +328,20 @@ def _(ratio, advantage):
     return ppo_clip_gradient(inside, advantage), advantage
 
 
+@preferences.check(
+    "ppo_gradient_at_the_kink",
+    "Too far in the direction that pays there is no slope; at the kink there still is.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # Past the kink for a good and a bad action, in it for both, the wrong way for both.
+    ratio = [1.5, 0.5, 1.2, 0.8, 0.5, 1.5]
+    advantage = [2.0, -3.0, 2.0, -3.0, 2.0, -3.0]
+    want = np.array([0.0, 0.0, 2.0, -3.0, 2.0, -3.0])
+    return ppo_clip_gradient(ratio, advantage, eps=0.2), want
+
+
 def _loss(q, k, v, grad, **options):
     return (attention(q, k, v, **options) * grad).sum()
 

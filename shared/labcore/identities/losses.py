@@ -72,6 +72,27 @@ def some_pairs(rng: Rng, size: int) -> Inputs:
     return {"logs": logs, "beta": float(rng.uniform(0.2, 0.6))}
 
 
+def a_prompt_and_two_responses(rng: Rng, size: int) -> Inputs:
+    """Of each token under a policy (first row) and its reference; unequal lengths."""
+    policy, reference = (0.1, 0.6), (1.0, 2.0)
+    return {
+        "prompt": -rng.uniform(0.1, 3.0, size=(2, size + 1)),
+        "chosen": -np.stack(
+            [rng.uniform(*ends, size=size + 1) for ends in (policy, reference)]
+        ),
+        "rejected": -np.stack(
+            [rng.uniform(*ends, size=size + 3) for ends in (reference, policy)]
+        ),
+    }
+
+
+def rewarded_answers(rng: Rng, size: int) -> Inputs:
+    """Two laws over answers and what each answer earns; beta is not 1."""
+    drawn = {name: law[0] for name, law in two_laws(rng, size).items()}
+    reward = np.linspace(1.5, -1.5, size + 2) + rng.uniform(-0.2, 0.2, size=size + 2)
+    return {**drawn, "reward": reward, "beta": float(rng.uniform(0.4, 0.7))}
+
+
 def some_actions(rng: Rng, size: int) -> Inputs:
     """Ratios below, inside and above the range, for good and for bad actions."""
     below, inside, above = (
@@ -342,6 +363,17 @@ def _():
 
 
 @preferences.check(
+    "kl_penalty_gap",
+    "Reward less beta KL(law, reference) falls short of the best law by beta KL to it.",
+    draw=rewarded_answers,
+)
+def _(p, q, reward, beta):
+    best = q * np.exp(reward / beta)
+    value = (p * reward).sum() - beta * kl(p, q)
+    return value, beta * (np.log(best.sum()) - kl(p, best / best.sum()))
+
+
+@preferences.check(
     "sequence_logprob_of_the_response",
     "The chance of a response is the product over its tokens, and over no others.",
     draw=a_response,
@@ -374,6 +406,26 @@ def _(logprobs, mask):
 
 
 @preferences.check(
+    "dpo_prompt_cancels",
+    "What policy and reference say of the prompt is in both responses: it cancels.",
+    draw=a_prompt_and_two_responses,
+)
+def _(prompt, chosen, rejected):
+    def margin(of):
+        logs = [of(np.concatenate([prompt, said], axis=-1)) for said in pair]
+        return dpo_margin(logs[0][:1], logs[1][:1], logs[0][1:], logs[1][1:])
+
+    pair = (chosen, rejected)
+    n = prompt.shape[-1]
+    masked = margin(
+        lambda x: sequence_logprob(x, mask=(np.arange(x.shape[-1]) >= n).astype(int))
+    )
+    odds = [np.exp(said).prod(axis=-1) for said in pair]
+    want = np.log([odds[0][0] / odds[0][1] / (odds[1][0] / odds[1][1])])
+    return (masked, margin(sequence_logprob)), (want, want)
+
+
+@preferences.check(
     "dpo_by_hand",
     "The loss is minus the log of the logistic of beta times the margin.",
     draw=some_pairs,
@@ -397,6 +449,28 @@ def _():
         np.log([2.0]),
         np.log([1.5]),
     )
+
+
+@preferences.check(
+    "dpo_margin_is_the_reward",
+    "Of the best law under the penalty, beta times the margin is a gap of rewards.",
+    draw=rewarded_answers,
+)
+def _(p, q, reward, beta):
+    best = q * np.exp(reward / beta)
+    policy, reference = np.log(best / best.sum()), np.log(q)
+    h = dpo_margin(policy[:-1], policy[1:], reference[:-1], reference[1:])
+    return beta * h, reward[:-1] - reward[1:]
+
+
+@preferences.check(
+    "dpo_is_a_choice_of_two",
+    "The loss is the contrastive loss of two columns at temperature 1/beta.",
+    draw=some_pairs,
+)
+def _(logs, beta):
+    row = np.stack([logs[0] - logs[2], logs[1] - logs[3]], axis=-1)[:, None, :]
+    return dpo_loss(*logs, beta=beta), contrastive_loss(row, tau=1 / beta)
 
 
 @preferences.check(
@@ -479,6 +553,17 @@ def _():
     # r 1.5 at A 2: 3 or 1.2 * 2. r .5 at A -2: -1 or .8 * -2. The smaller of each.
     got = ppo_clip([1.5, 0.5, 1.5, 0.5], [2.0, 2.0, -2.0, -2.0], eps=0.2)
     return got, np.array([2.4, 1.0, -3.0, -1.6])
+
+
+@preferences.check(
+    "ppo_paying_corners",
+    "A good action made likelier and a bad one made rarer: both are clipped.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # 1.2 * 2 is less than 1.5 * 2, and .8 * -2 is less than .5 * -2.
+    return ppo_clip([1.5, 0.5], [2.0, -2.0], eps=0.2), np.array([2.4, -1.6])
 
 
 @preferences.check(
@@ -785,6 +870,20 @@ def _(logprobs, *, mask=None):
 
 
 @preferences.fault(
+    "sequence_logprob_counts_the_prompt",
+    "everything before the end of the response is counted",
+    operation="sequence_logprob",
+    story="The labels of the prompt are left unmasked; a sum in DPO cannot notice.",
+    made_for="sequence_logprob_prompt_does_not_count",
+    stays_green="dpo_prompt_cancels",
+)
+def _(logprobs, *, mask=None):
+    if mask is not None:
+        mask = np.maximum.accumulate(np.asarray(mask)[..., ::-1], axis=-1)[..., ::-1]
+    return sequence_logprob(logprobs, mask=mask)
+
+
+@preferences.fault(
     "dpo_reference_added",
     "the reference is added to the policy instead of taken away",
     operation="dpo_margin",
@@ -818,6 +917,18 @@ def _(policy_chosen, policy_rejected, ref_chosen, ref_rejected):
 )
 def _(policy_chosen, policy_rejected, ref_chosen, ref_rejected):
     return (policy_chosen - policy_rejected) + 0.0 * (ref_chosen - ref_rejected)
+
+
+@preferences.fault(
+    "dpo_of_the_chosen_only",
+    "the rejected response is left out",
+    operation="dpo_margin",
+    story="In the worked pair its two chances are equal: that half of the margin is 0.",
+    made_for="dpo_by_hand",
+    stays_green="dpo_worked",
+)
+def _(policy_chosen, policy_rejected, ref_chosen, ref_rejected):
+    return (policy_chosen - ref_chosen) + 0.0 * (policy_rejected - ref_rejected)
 
 
 @preferences.fault(
@@ -864,7 +975,7 @@ def _(ratio, advantage, *, eps=0.2):
     operation="ppo_clip",
     story="Reported against three implementations: no gradient after a wrong step.",
     made_for="ppo_worked",
-    stays_green="ppo_at_ratio_one",
+    stays_green="ppo_paying_corners",
 )
 def _(ratio, advantage, *, eps=0.2):
     return np.clip(ratio, 1 - eps, 1 + eps) * advantage

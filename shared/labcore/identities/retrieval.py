@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.gradients import contrastive_gradient
+from ..ops.optim import sgd_step
 from ..ops.retrieval import (
     bm25,
     bm25_idf,
@@ -54,6 +56,11 @@ def some_lists(rng: Rng, size: int) -> Inputs:
     ids = [f"d{i}" for i in range(size + 3)]
     lists = [rng.permutation(ids).tolist() for _ in range(2)]
     return {"lists": [*lists, lists[0][-2:]], "c": float(rng.integers(1, 70))}
+
+
+def a_constant(rng: Rng, size: int) -> Inputs:
+    """A constant for fusion, not the paper's."""
+    return {"c": size + int(rng.integers(1, 20))}
 
 
 def some_relevance(rng: Rng, size: int) -> Inputs:
@@ -230,6 +237,17 @@ def _(docs, k1, b):
 
 
 @chapter.check(
+    "bm25_full_length_only_density",
+    "With b = 1 a document written twice over scores what it scored.",
+    draw=some_docs,
+)
+def _(docs, k1, b):
+    twice = [*docs, [*docs[0], *docs[0]]]  # one collection, one average length
+    scores = bm25(twice, ["often"], k1=k1, b=1.0)
+    return scores[-1], scores[0]
+
+
+@chapter.check(
     "bm25_without_factor",
     "Without the factor k1 + 1 every score is that much smaller.",
     draw=some_docs,
@@ -337,6 +355,22 @@ def _(lists, c):
     longer = dict(rrf([lists[0], others], c=c))
     alone = dict(rrf([lists[0], others[:1]], c=c))
     return [longer[id] for id in lists[0]], [alone[id] for id in lists[0]]
+
+
+@chapter.check(
+    "rrf_both_lists_meet_the_winner",
+    "At place c + 2 of both lists an id ties with the first of one list.",
+    draw=a_constant,
+    kind="exact",
+)
+def _(c):
+    # 2/(c + c + 2) = 1/(c + 1); one place further up it is ahead.
+    def both_less_winner(place):
+        ahead = [[f"{name}{i}" for i in range(place - 1)] for name in "uv"]
+        scores = dict(rrf([[*one, "both"] for one in ahead], c=c))
+        return int(np.sign(scores["both"] - scores["u0"]))
+
+    return [both_less_winner(c + 1 + step) for step in range(3)], [1, 0, -1]
 
 
 @chapter.check(
@@ -546,6 +580,25 @@ def _():
 )
 def _():
     return lambda: maxsim([[1.0]], np.zeros((0, 1))), "d has no"
+
+
+@chapter.check(
+    "contrastive_step_away_from_both",
+    "A step raises the product with the right document and goes away from it.",
+    draw=nothing,
+    kind="order",
+)
+def _():
+    # q = (1, 0), documents (.8, .6) and (0, 1): the loss knows q only through the
+    # difference of its products, so q moves along (.8, -.4). The product with the
+    # first document gains as .8 * .8 - .6 * .4 > 0; its distance gains as
+    # (q - a) (.8, -.4) = .2 * .8 + .6 * .4 > 0.
+    q, a, b = [1.0, 0.0], np.array([0.8, 0.6]), np.array([0.0, 1.0])
+    products = [[float(maxsim([q], [d])) for d in (a, b)]]
+    [of_scores] = contrastive_gradient(products, tau=1.0)
+    after = sgd_step(q, of_scores @ np.stack([a, b]), lr=0.1)
+    got = [float(maxsim([after], [a])), nearest({"a": after.tolist()}, a)[0][1]]
+    return np.array(got), np.array([products[0][0], math.hypot(0.2, 0.6)])
 
 
 @chapter.check(

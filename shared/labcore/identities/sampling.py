@@ -15,7 +15,7 @@ from ..ops.sampling import (
     top_k,
     top_p,
 )
-from ..ops.softmax import softmax
+from ..ops.softmax import softmax, temperature_softmax
 from ._check import Inputs, Rng, nothing
 from .worked import sampling as chapter
 
@@ -75,6 +75,18 @@ def _two_step(tokens):
     law = {(): [0.6, 0.4, 0, 0, 0], (0,): [0, 0, 0, 0.51, 0.49]}
     with np.errstate(divide="ignore"):
         return np.log(law.get(tokens, [0, 0, 0.99, 0, 0.01]))
+
+
+def _detour(tokens):
+    """Token 0, .52, goes on at .4 and then .95; token 1, .48, at .51 and then .55."""
+    law = {
+        (): [0.52, 0.48, 0.0],
+        (0,): [0.4, 0.35, 0.25],
+        (1,): [0.51, 0.49, 0.0],
+    }
+    last = [0.95, 0.05, 0.0] if tokens[:1] == (0,) else [0.55, 0.45, 0.0]
+    with np.errstate(divide="ignore"):
+        return np.log(law.get(tokens, last))
 
 
 def _ends_early(tokens):
@@ -187,6 +199,33 @@ def _():
 
 
 @chapter.check(
+    "temperature_before_the_cut",
+    "At temperature 1/2 the mass .9 needs two of .5, .3, .15, .05; cut first, three.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # Squares: .25, .09, .0225, .0025 of .365. The first two are 34 of 36.5, above .9.
+    p = temperature_softmax(np.log([0.5, 0.3, 0.15, 0.05]), 0.5)
+    return top_p(p, 0.9), np.array([25, 9, 0, 0]) / 34
+
+
+@chapter.check(
+    "top_p_twice_keeps_fewer",
+    "Cut twice at .88, .6, .25, .1 and .05 leave two; cut once, three.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # .6 + .25 = .85 falls short of .88. Divided by .95 it is .8947, and does not.
+    once = top_p([0.6, 0.25, 0.1, 0.05], 0.88)
+    return (once, top_p(once, 0.88)), (
+        np.array([12, 5, 2, 0]) / 19,
+        np.array([12, 5, 0, 0]) / 17,
+    )
+
+
+@chapter.check(
     "top_p_refuses_nothing",
     "A mass of zero is refused: no token would be left.",
     draw=nothing,
@@ -272,6 +311,22 @@ def _():
     return (got, np.array([*one.tokens, *best.tokens])), (
         np.array([0.6 * 0.51, 0.4 * 0.99]),
         np.array([0, 3, 1, 2]),
+    )
+
+
+@chapter.check(
+    "wider_beam_can_find_less",
+    "Beams of 1 and 3 find .52 * .4 * .95; a beam of 2 finds .48 * .51 * .55 only.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # Two beginnings with B, .2448 and .2352, push A's best, .208, out of a beam of two.
+    beams = [beam_search(_detour, length=3, beam=b)[0] for b in (1, 2, 3)]
+    probabilities = np.exp([h.logprob for h in beams])
+    return (probabilities, np.array([h.tokens for h in beams])), (
+        np.array([0.52 * 0.4 * 0.95, 0.48 * 0.51 * 0.55, 0.52 * 0.4 * 0.95]),
+        np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0]]),
     )
 
 
@@ -587,6 +642,21 @@ def _(next_logprobs, **options):
 )
 def _(next_logprobs, **options):
     return _beams(next_logprobs, width=1, **options)
+
+
+@chapter.fault(
+    "beam_is_helped_by_greedy",
+    "greedy's text is put in front where it is more probable",
+    operation="beam_search",
+    story="A wider beam must not find less, said a test; so the test was made to pass.",
+    made_for="wider_beam_can_find_less",
+    stays_green="beam_wide_enough_is_exhaustive",
+)
+def _(next_logprobs, *, length, beam, end=None, alpha=0.0):
+    found = beam_search(next_logprobs, length=length, beam=beam, end=end, alpha=alpha)
+    found.append(greedy(next_logprobs, length=length, end=end))
+    found.sort(key=lambda h: -length_score(h.logprob, len(h.tokens), alpha=alpha))
+    return [h for i, h in enumerate(found) if h not in found[:i]][:beam]
 
 
 @chapter.fault(

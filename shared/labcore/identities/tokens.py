@@ -472,6 +472,32 @@ def _(weights, x, eps):
     return (gated.mlp, t.mlp), tuple(inner @ weights["W_down"] for inner in want)
 
 
+@chapter.check(
+    "trace_one_layer_reads_a_bag",
+    "Without positions, the last token of one layer reads the others in any order.",
+    draw=a_small_decoder,
+)
+def _(weights, x, eps):
+    turned = np.concatenate([x[2::-1], x[3:]])
+    got, want = (decoder_trace(weights, part, heads=2, eps=eps) for part in (turned, x))
+    return (got.y[-1], got.logits[-1]), (want.y[-1], want.logits[-1])
+
+
+@chapter.check(
+    "trace_second_layer_knows_the_order",
+    "A second layer on the first knows their order, and only the mask can tell it.",
+    draw=a_small_decoder,
+    kind="differs",
+)
+def _(weights, x, eps):
+    turned = np.concatenate([x[2::-1], x[3:]])
+    got, want = (
+        decoder_trace(weights, decoder_trace(weights, part, heads=2).y, heads=2)
+        for part in (turned, x)
+    )
+    return got.logits[-1], want.logits[-1]
+
+
 def _normed(x, eps):
     centred = x - x.mean(axis=-1, keepdims=True)
     return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
@@ -686,6 +712,7 @@ def _trace(
     last_norm=True,
     first_norm=True,
     second_norm=True,
+    slope=0.0,
 ):
     """The reference, with what may be wrong as options."""
     u = layer_norm(x, eps=eps) if first_norm else x
@@ -695,6 +722,7 @@ def _trace(
     n, m = Q.shape[-2], K.shape[-2]
     allowed = causal_mask(n, m) if causal else np.ones((n, m), bool)
     scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(d_scale or Q.shape[-1])
+    scores -= slope * np.arange(m)[::-1]
     if normalised:
         scores = np.where(allowed, scores, -np.inf)
         P = softmax(scores)
@@ -810,3 +838,15 @@ def _(weights, x, **options):
 )
 def _(weights, x, **options):
     return _trace(weights, x, second_norm=False, **options)
+
+
+@chapter.fault(
+    "trace_prefers_near_keys",
+    "a key's score falls with its distance to the end",
+    operation="decoder_trace",
+    story="The bias of one family of models left on in a decoder for another.",
+    made_for="trace_one_layer_reads_a_bag",
+    stays_green="trace_cached_equals_whole",
+)
+def _(weights, x, **options):
+    return _trace(weights, x, slope=0.5, **options)
