@@ -22,6 +22,7 @@ SITE = BUILD / "html"
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import strict  # noqa: E402
+import truth  # noqa: E402
 
 # The date of a site that is built outside git: 2026-12-01.
 DATE_WITHOUT_GIT = "1796083200"
@@ -87,6 +88,7 @@ def before() -> list[str]:
         *strict.contents_problems(ROOT),
         *strict.notebook_problems(ROOT),
         *strict.floor_problems(ROOT),
+        *truth.prose_problems(ROOT),
     ]
 
 

@@ -36,7 +36,9 @@ BESIDE = re.compile(
     flags=re.IGNORECASE,
 )
 
-NUMBER = re.compile(r"(?<![\w.\\-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![ijndx]\b)\s?%?")
+NUMBER = re.compile(
+    r"(?<![\w.\\-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![ijndx]\b)\s?%?"
+)
 WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 
 

@@ -47,7 +47,7 @@ def doubled(node: yaml.Node | None) -> Iterator[tuple[str, int]]:
 
 
 def unread(config: dict) -> Iterator[str]:
-    """Keys that Jupyter Book does not know; those of Sphinx are known to Sphinx only."""
+    """Keys that Jupyter Book does not know; it hands those of Sphinx on."""
     import jupyter_book
 
     folder = Path(jupyter_book.__file__).parent

@@ -1,4 +1,4 @@
-"""Sphinx extension: what is written cannot drift from what runs.
+"""What is written cannot drift from what runs. Sphinx extension for the role given.
 
 Before a page is read, every page, caption and alt text is searched for
 
@@ -9,7 +9,7 @@ Before a page is read, every page, caption and alt text is searched for
 - a displayed formula that is not the one that ``labcore.formulas`` prints, and a box
   that names other functions and checks than the formula in it.
 
-Each is a warning, and a warning fails the build.
+Each of them fails the build before it runs anything.
 """
 
 import ast
@@ -23,15 +23,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import strict
 from docutils import nodes
 from prose import typed_numbers
-from sphinx.util import logging
-
-logger = logging.getLogger(__name__)
 
 GIVEN = re.compile(r"\{given\}`([^`=]+)=([^`]+)`")
 DISPLAY = re.compile(r"\$\$(.+?)\$\$", flags=re.S)
-BOX = re.compile(r"^:::+\{admonition\}.*?^:class: identity.*?^:::+\s*$", flags=re.S | re.M)
+BOX = re.compile(
+    r"^:::+\{admonition\}.*?^:class: identity.*?^:::+\s*$", flags=re.S | re.M
+)
 # Calls that print sentences, and the arguments that hold them (0: the first one).
 SENTENCES = {
     "say": (0,),
@@ -148,7 +148,9 @@ def typed(node: ast.expr | None) -> list[str]:
     if isinstance(node, ast.Call):  # " ".join(...), and what is joined
         held = [*node.args, *(k.value for k in node.keywords)]
         return [t for part in held for t in typed(part)]
-    if isinstance(node, (ast.IfExp, ast.GeneratorExp, ast.ListComp, ast.Tuple, ast.List)):
+    if isinstance(
+        node, (ast.IfExp, ast.GeneratorExp, ast.ListComp, ast.Tuple, ast.List)
+    ):
         held = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
         return [t for part in held for t in typed(part)]
     return []
@@ -163,15 +165,18 @@ def filled(template: str) -> str:
 
 
 def givens(cells: list[Cell]) -> Iterator[tuple[str, str]]:
-    """Givens named in prose that the cells of givens do not hold."""
-    held: dict[str, list[object]] = {}
+    """Givens named in prose that are not what the run is given."""
+    page: dict[str, list[object]] = {}
     for cell in cells:
-        if cell.kind == "code":
-            for name, value in [*asked(cell.source), *assigned(cell)]:
-                held.setdefault(name, []).append(value)
-    for cell in cells:
+        for name, value in assigned(cell):
+            page.setdefault(name, []).append(value)
+    for place, cell in enumerate(cells):
         if cell.kind != "markdown":
             continue
+        # A question stands right before the cell that checks its answer.
+        after = cells[place + 1] if place + 1 < len(cells) else cell
+        question = {name: [value] for name, value in asked(after.source)}
+        held = {**page, **question}
         for name, text in GIVEN.findall(cell.source):
             try:
                 value = ast.literal_eval(text)
@@ -187,7 +192,7 @@ def givens(cells: list[Cell]) -> Iterator[tuple[str, str]]:
 
 def assigned(cell: Cell) -> Iterator[tuple[str, object]]:
     """What a cell of givens holds: a = 1; a, b = 1, 2; x = np.array([1])."""
-    if "givens" not in cell.tags:
+    if cell.kind != "code" or "givens" not in cell.tags:
         return
     for node in ast.parse(cell.source).body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -262,10 +267,11 @@ def box_problems(box: str) -> Iterator[str]:
     wanted_functions, wanted_checks = set(), set()
     for formula in inside:
         wanted_functions |= set(getattr(formula, "operations", ()))
+        wanted_functions |= set(getattr(formula, "tools", ()))
         wanted_checks |= set(getattr(formula, "checks", ()))
     last = DISPLAY.sub("", box)
-    functions = set(re.findall(r"`labcore\.(\w+)`", last))
-    checks = set(re.findall(r"`(\w+)`", last)) - functions
+    functions = set(re.findall(r"`labcore\.([\w.]+)`", last))
+    checks = set(re.findall(r"`(\w+)`", last))  # a check may be called as a function
     for what, named, wanted in [
         ("functions", functions, wanted_functions),
         ("checks", checks, wanted_checks),
@@ -277,20 +283,17 @@ def box_problems(box: str) -> Iterator[str]:
             )
 
 
-# --- Sphinx ----------------------------------------------------------------------
+# --- the build -------------------------------------------------------------------
 
 
-def search(app) -> None:
-    root = Path(app.srcdir)
-    contents = (root / "_toc.yml").read_text(encoding="utf-8")
-    names = re.findall(r"^[\s-]*(?:root|file): *(\S+)", contents, flags=re.MULTILINE)
-    pages = [root / f"{name}{suffix}" for name in names for suffix in (".ipynb", ".md")]
-    workbooks = sorted((root / "labs/workbooks").glob("*.ipynb"))
-    for problem in problems(root, [p for p in pages if p.is_file()] + workbooks):
-        logger.warning("%s", problem)
+def prose_problems(root: Path) -> list[str]:
+    """What is wrong with the pages of the contents, the workbooks and the figures."""
+    names = [root / page for page in strict.listed(root)]
+    pages = [p.with_suffix(end) for p in names for end in (".ipynb", ".md")]
+    pages += sorted((root / "labs/workbooks").glob("*.ipynb"))
+    return [str(p) for p in problems(root, [page for page in pages if page.is_file()])]
 
 
 def setup(app):
     app.add_role("given", given_role)
-    app.connect("builder-inited", search)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -31,10 +31,22 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# Chapters without checks of their own: their titles and their pages.
+OTHERS = {"break-everything": ("Break everything", "part-1/break-everything")}
+
 
 def chapters() -> list[Chapter]:
     """The chapters with checks of their own, as the book orders them."""
     return [CHAPTERS[slug] for slugs in PARTS.values() for slug in slugs]
+
+
+def title(slug: str) -> str:
+    """What a chapter is called.
+
+    >>> title("break-everything")
+    'Break everything'
+    """
+    return OTHERS[slug][0] if slug in OTHERS else CHAPTERS[slug].title
 
 
 def page(slug: str) -> str:
@@ -43,6 +55,8 @@ def page(slug: str) -> str:
     >>> page("rope")
     'part-1/rope'
     """
+    if slug in OTHERS:
+        return OTHERS[slug][1]
     for number, slugs in enumerate(PARTS.values(), 1):
         if slug in slugs:
             return f"part-{number}/{slug}"

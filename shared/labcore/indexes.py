@@ -13,7 +13,7 @@ from typing import Any
 from . import contents
 from .examples import EXAMPLES, NAMED_CHECKS
 from .formulas import FORMULAS, UNCHECKED
-from .identities import CHAPTERS, CHECKS, recorded
+from .identities import CHECKS, recorded
 from .report import fault_of
 
 
@@ -25,6 +25,7 @@ def formulas() -> str:
             f"formula-{f.id}",
             _tex(f.tex),
             ("function", _list(f.operations, lambda name: _function(name, seen))),
+            ("rule of", _list(f.tools, lambda name: f"<code>labcore.{name}</code>")),
             ("checks", _list(f.checks, _check)),
             ("chapter", _chapter(f.chapter, f"formula-{f.id}")),
         )
@@ -160,6 +161,6 @@ def _formula(id: str) -> str:
 
 
 def _chapter(slug: str, anchor: str = "") -> str:
-    title = html.escape(CHAPTERS[slug].title)
+    title = html.escape(contents.title(slug))
     place = f"#{anchor}" if anchor else ""
     return f'<a href="../{contents.page(slug)}.html{place}">{title}</a>'

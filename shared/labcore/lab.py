@@ -245,7 +245,10 @@ def try_it(
     what = f"your {name}"
     if isinstance(function, str):
         what = f"this fault of {name}: {FAULTS[function].title}"
-    return Outcome(name, what, verdicts, predicted, elsewhere, asked, stopped)
+    outcome = Outcome(name, what, verdicts, predicted, elsewhere, asked, stopped)
+    if isinstance(function, str) and outcome.all_held:
+        raise AssertionError(f"nothing notices {function}: it is no fault any more")
+    return outcome
 
 
 def smallest_failure(check: Check, seeds: Iterable[int] = range(3)) -> Verdict:

@@ -18,7 +18,7 @@ ASKED = {
     "rrf",
     "pass_at_k",
     "mcnemar_exact",
-    "attention",
+    "attention_weights",
     "bpe_encode",
     "bm25",
 }

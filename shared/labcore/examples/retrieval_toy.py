@@ -19,6 +19,7 @@ from ..ops.softmax import softmax
 
 NOISES = (0.03, 0.10, 0.20, 0.35)
 N, CHANNELS = 128, 8
+SHARE = 0.95  # of the seeds, for an interval
 
 
 class Toy(NamedTuple):
@@ -133,8 +134,8 @@ def over_seeds(seeds: Iterable[int], noise: float, **options: Any) -> dict[str, 
 
 
 def interval(x: Array) -> tuple[float, float, float]:
-    """The mean over the seeds, and the interval that holds 95 % of them."""
-    low, high = np.quantile(x, [0.025, 0.975])
+    """The mean over the seeds, and the interval that holds that SHARE of them."""
+    low, high = np.quantile(x, [(1 - SHARE) / 2, (1 + SHARE) / 2])
     return float(x.mean()), float(low), float(high)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..identities import recorded
@@ -17,10 +19,11 @@ from . import exercise
     "ratio/two_keys",
     hint="The ratio of the weights is e^((7 - 4)/sigma), and they sum to one.",
     because="1/(1 + e^(-3/2)): only the difference of the distances counts.",
+    k=[[4, 0], [3, 4]],
+    sigma=2,
 )
-def _() -> float:
-    k = np.array([[4.0, 0.0], [3.0, 4.0]])
-    read = laplacian_attention(np.zeros((1, 2)), k, np.zeros((2, 1)), 2.0)
+def _(k: Any, sigma: float) -> float:
+    read = laplacian_attention(np.zeros((1, 2)), k, np.zeros((2, 1)), sigma)
     return float(read.weights[0, 0])
 
 
@@ -28,10 +31,14 @@ def _() -> float:
     "ratio/slope",
     hint="Both distances change, one up and one down: the slope is -2 w (1 - w).",
     because="Both weights are one half there, so it is -2 times one quarter.",
+    k=[0, 1],
+    v=[1, 0],
+    sigma=1,
 )
-def _() -> float:
-    k, v, one = np.array([[0.0], [1.0]]), np.array([[1.0], [0.0]]), np.ones((1, 1))
-    return float(laplacian_gradients([[0.5]], k, v, 1.0, one).q[0, 0])
+def _(k: Any, v: Any, sigma: float) -> float:
+    keys, values = np.array(k)[:, None], np.array(v)[:, None]
+    halfway, one = [[np.mean(k)]], np.ones((1, 1))
+    return float(laplacian_gradients(halfway, keys, values, sigma, one).q[0, 0])
 
 
 @exercise(
@@ -47,14 +54,16 @@ def _() -> set[str]:
     "dial/sigma",
     hint="Solve 1/(1 + e^(-1/sigma)) = 0.9 for sigma.",
     because="1/log 9: odds of nine to one.",
+    farther=1,
+    weight=0.9,
 )
-def _() -> float:
+def _(farther: float, weight: float) -> float:
     low, high = 0.01, 10.0
-    k, v = np.array([[1.0], [2.0]]), np.zeros((2, 1))
+    k, v = np.array([[1.0], [1.0 + farther]]), np.zeros((2, 1))
     for _ in range(60):  # the near weight falls as sigma rises
         sigma = (low + high) / 2
         near = laplacian_attention([[0.0]], k, v, sigma).weights[0, 0]
-        low, high = (sigma, high) if near > 0.9 else (low, sigma)
+        low, high = (sigma, high) if near > weight else (low, sigma)
     return low
 
 
@@ -62,14 +71,15 @@ def _() -> float:
     "dial/units",
     hint="Every distance is 1000 times as large. What must sigma be to undo that?",
     because="Sigma has the unit of the distances: weights depend on their quotient.",
+    sigma=0.7,
 )
-def _() -> float:
+def _(sigma: float) -> float:
     k, v = np.array([[1.0], [2.5]]), np.zeros((2, 1))
-    want = laplacian_attention([[0.0]], k, v, 0.7).weights
+    want = laplacian_attention([[0.0]], k, v, sigma).weights
     found = [
-        sigma
-        for sigma in (0.0007, 0.7, 700.0)
-        if np.allclose(laplacian_attention([[0.0]], 1000 * k, v, sigma).weights, want)
+        width
+        for width in (sigma / 1000, sigma, 1000 * sigma)
+        if np.allclose(laplacian_attention([[0.0]], 1000 * k, v, width).weights, want)
     ]
     return found[0]
 
@@ -87,10 +97,12 @@ def _() -> set[str]:
     "retrieval/loses",
     hint="Compare the two distances: the differences of the channels, then their sum.",
     because="It is 0.5 away, the copy 0.6. In L2 the copy would have won.",
+    query=[0.5, 0.5],
+    copy=[0.8, 0.8],
+    stranger=[0.5, 0],
 )
-def _() -> str:
-    k = np.array([[0.8, 0.8], [0.5, 0.0]])
-    read = laplacian_attention([[0.5, 0.5]], k, np.zeros((2, 1)), 0.35)
+def _(query: Any, copy: Any, stranger: Any) -> str:
+    read = laplacian_attention([query], [copy, stranger], np.zeros((2, 1)), 0.35)
     return ("copy", "stranger")[int(np.argmax(read.weights[0]))]
 
 
@@ -98,9 +110,12 @@ def _() -> str:
     "cost/additions",
     hint="A sum of c terms has c - 1 additions, and there are n m sums.",
     because="64 pairs with 15 additions each.",
+    n_queries=8,
+    n_keys=8,
+    channels=16,
 )
-def _() -> int:
-    return operation_counts(8, 8, 16).laplacian_additions
+def _(n_queries: int, n_keys: int, channels: int) -> int:
+    return operation_counts(n_queries, n_keys, channels).laplacian_additions
 
 
 @exercise(

@@ -12,19 +12,21 @@ from . import exercise
 @exercise(
     "break/tolerance",
     hint="A hundred times the floor, then up to the next power of ten.",
-    because="100 x 3.2e-14 is 3.2e-12, and the power of ten above it is 1e-11.",
+    because="It is the power of ten above a hundred floors.",
+    floor=3.2e-14,
 )
-def _() -> float:
-    return float(f"1e{math.ceil(math.log10(ROOM * 3.2e-14))}")
+def _(floor: float) -> float:
+    return 10.0 ** math.ceil(math.log10(ROOM * floor))
 
 
 @exercise(
     "break/smallest_gap",
     hint="A mistake must open at least a hundred times what is allowed.",
-    because="1e-11 is allowed, and a hundred times that must be opened.",
+    because="The answer before this one is allowed, and a hundred times that is open.",
+    floor=3.2e-14,
 )
-def _() -> float:
-    return ROOM * float(f"1e{math.ceil(math.log10(ROOM * 3.2e-14))}")
+def _(floor: float) -> float:
+    return ROOM * 10.0 ** math.ceil(math.log10(ROOM * floor))
 
 
 @exercise(

@@ -10,24 +10,39 @@ from . import exercise
 @exercise(
     "mla/cache",
     hint="Keys and values come from one latent, and the rotary key is one for all.",
-    because="(256 + 32) numbers in each of 24 layers. The heads do not count.",
+    because="rank and rotary key, added, in each of the layers. Heads do not count.",
+    heads=16,
+    width=64,
+    rank=256,
+    d_R=32,
+    layers=24,
 )
-def _() -> int:
-    return mla_cache_elements(256, 32, layers=24)
+def _(rank: int, d_R: int, layers: int, **_: int) -> int:
+    return mla_cache_elements(rank, d_R, layers=layers)
 
 
 @exercise(
     "mla/queries",
     hint=(
-        "Projecting pays 512 (128 + 128) for every cached token, absorbing as much for "
-        "every query; per query and cached token they pay 320 and 1088."
+        "Projecting pays rank (d_nope + d_v) for every cached token, absorbing as much "
+        "for every query. For a query and a cached token together, projecting pays "
+        "d_nope + d_rope + d_v and absorbing 2 rank + d_rope."
     ),
-    because="512 · 256 · n + 4096 · 768 · n must exceed 4096 · 512 · 256.",
+    because=(
+        "n rank (d_nope + d_v) + n context (2 rank - d_nope - d_v) must exceed "
+        "context rank (d_nope + d_v)."
+    ),
+    context=4096,
+    n_heads=128,
+    d_nope=128,
+    d_rope=64,
+    d_v=128,
+    rank=512,
 )
-def _() -> int:
+def _(context: int, rank: int, **sizes: int) -> int:
     n_queries = 1
     while True:
-        cost = mla_multiplications(4096, 128, 128, 64, 128, 512, n_queries=n_queries)
+        cost = mla_multiplications(context, kv_rank=rank, n_queries=n_queries, **sizes)
         if cost.projected < cost.absorbed:
             return n_queries
         n_queries += 1

@@ -15,7 +15,8 @@ from . import exercise
 @exercise(
     "preferences/fall",
     hint="The margin is the difference of the two falls, times beta in the loss.",
-    because="Both fell, one by 1 nat less: log(1 + e^(-1/2)), below log 2.",
+    because="Both fell, the chosen one less: the margin is positive, and the loss "
+    "below that of an untrained policy.",
     lost={"chosen": 0.4, "rejected": 1.4},
     its_beta=0.5,
 )
@@ -28,7 +29,7 @@ def _(lost: dict[str, float], its_beta: float) -> float:
 @exercise(
     "preferences/length",
     hint="Sum over the tokens of each response, then take the difference.",
-    because="10 tenths less 40 tenths: a tie token by token, and the long one wins.",
+    because="A tie token by token, and the sum of the longer response wins.",
     gain=0.1,
     tokens={"chosen": 10, "rejected": 40},
 )

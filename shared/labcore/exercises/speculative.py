@@ -12,20 +12,24 @@ from . import exercise
 @exercise(
     "speculative/residual",
     hint="Where does the target want more than the draft gives? Make that sum to one.",
-    because="The surplus is (.3, .1, 0, 0), and it is divided by its sum .4.",
+    because="It is the surplus of the target, divided by the sum of that surplus.",
+    p=[0.4, 0.3, 0.2, 0.1],
+    q=[0.1, 0.2, 0.3, 0.4],
 )
-def _() -> Any:
-    return speculative_residual([0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4])
+def _(p: list[float], q: list[float]) -> Any:
+    return speculative_residual(p, q)
 
 
 @exercise(
     "speculative/drafts",
-    hint="Add 1 + .7 + .49 and so on until the sum is 3. The 1 needs no draft.",
-    because="The sum of .7 to the powers 0 to 6 is the first above 3.",
+    hint="Add the powers of alpha until the sum is enough. The first needs no draft.",
+    because="The powers from 0 to that number make the first sum that is enough.",
+    alpha=0.7,
+    wanted=3,
 )
-def _() -> int:
+def _(alpha: float, wanted: float) -> int:
     gamma = 0
-    while expected_tokens(0.7, gamma) < 3:
+    while expected_tokens(alpha, gamma) < wanted:
         gamma += 1
     return gamma
 

@@ -121,7 +121,7 @@ def two_orders(
             figure,
             finding="After projecting, decay brings the old content back to the key.",
             caption=(
-                "One column of the state, moved in two steps by each order. The key "
+                "One column of the state, moved step by step by each order. The key "
                 "reads zero anywhere on the thin line."
             ),
             alt=(

@@ -32,6 +32,7 @@ DASHES: tuple[Any, ...] = ((0, (7, 2.2)), "-", (0, (3, 1.4)))
 # What is drawn is rounded: the last bits differ from one processor to the next, and
 # with them a picture's bytes.
 DIGITS = 12
+NEAR = 1e-12  # from its limit, an entropy has met it
 
 
 def _weights(q: Any, k: Any, sigma: float) -> np.ndarray[Any, Any]:
@@ -88,7 +89,10 @@ def weight_against_distance(sigmas: Sequence[float], wrong: str) -> Figure:
         slopes = {s: float(np.log(line[5] / line[0])) for s, line in lines.items()}
         return finish(
             figure,
-            finding="On a log axis the weights fall along a line of slope -1/sigma.",
+            finding=(
+                "On a log axis the weights fall along a line of slope minus one over "
+                "sigma."
+            ),
             caption=(
                 "Keys in a row behind the query. Dots are weights that the attention "
                 f"returned. Red: the squared distance at sigma {number(middle)}, which "
@@ -148,8 +152,9 @@ def two_keys(sigmas: Sequence[float]) -> Figure:
             ),
             alt=(
                 "Three rising curves of the first key's weight against the difference "
-                f"of the distances. At difference 0 all are at {number(at_zero[0])}. "
-                "At difference 1 they are at "
+                f"of the distances. At difference {_slope(differences[30])} all are at "
+                f"{number(at_zero[0])}. At difference {_slope(differences[40])} they "
+                "are at "
                 + ", ".join(
                     f"{number(line[40])} for sigma {number(s)}"
                     for s, line in lines.items()
@@ -327,8 +332,8 @@ def entropy_against_sigma(distances: Sequence[float]) -> Figure:
     sigmas = np.array([float(f"{s:.9g}") for s in np.logspace(-4, 9, 261)])
     found = np.array([float(entropy(_weights([0.0], keys, s))) for s in sigmas])
     low, high = float(np.log(tied)), float(np.log(n))
-    below = float(sigmas[found > low + 1e-12][0])
-    above = float(sigmas[found < high - 1e-12][-1])
+    below = float(sigmas[found > low + NEAR][0])
+    above = float(sigmas[found < high - NEAR][-1])
     found = found.round(DIGITS)
     with canvas(3.3) as (figure, ax):
         for at, words in ((low, f"log {tied}"), (high, f"log {n}")):
@@ -351,12 +356,12 @@ def entropy_against_sigma(distances: Sequence[float]) -> Figure:
             finding=f"Entropy rises from log {tied} to log {n} and stays between them.",
             caption=(
                 f"{n} keys, of which the {tied} nearest tie. Hatched: the entropy is "
-                "within 1e-12 of its limit."
+                f"within {number(NEAR)} of its limit."
             ),
             alt=(
                 f"Entropy against sigma, rising from {number(low)} to {number(high)}. "
-                f"Up to sigma {_rough(below)} it is within 1e-12 of the lower limit, "
-                f"from about {_rough(above)} of the upper one."
+                f"Up to sigma {_rough(below)} it is within {number(NEAR)} of the lower "
+                f"limit, from about {_rough(above)} of the upper one."
             ),
             columns=("sigma", "entropy"),
             rows=[(sigmas[i], found[i]) for i in range(40, 141, 20)],
@@ -412,7 +417,7 @@ def same_dial(q: Any, k: np.ndarray[Any, Any]) -> Figure:
                 "temperature as rings on the same lines. At "
                 f"{number(dials[20].round(3))} the nearest key has "
                 f"{number(by_sigma[20, order[0]])}, at the right end every key has "
-                f"about 1/{len(d)}."
+                f"about {number(1 / len(d))}."
             ),
             columns=("dial", *(f"{number(d[j])} away" for j in order)),
             rows=[(dials[i].round(4), *by_sigma[i, order]) for i in range(0, 61, 10)],
@@ -521,8 +526,8 @@ def accuracy(found: dict[float, dict[str, np.ndarray[Any, Any]]]) -> Figure:
             ),
             caption=(
                 "The share of queries that find their own copy. Dots: mean over "
-                f"{seeds} seeds; bars hold 95 % of the seeds. Thin line: the mean of "
-                f"{names[0]}."
+                f"{seeds} seeds; bars hold {number(100 * toy.SHARE)} % of the seeds. "
+                f"Thin line: the mean of {names[0]}."
             ),
             alt=(
                 "Six panels of accuracy against noise. "

@@ -157,7 +157,7 @@ def reads_and_products(
                 "cached token up again would read as little and multiply "
                 f"{number(round(fewer_products))} times more than absorbing."
             ),
-            alt="Three points. "
+            alt="A point for each path. "
             + " ".join(
                 f"{name.capitalize()} reads {number(x)} numbers and multiplies "
                 f"{number(y)} times."

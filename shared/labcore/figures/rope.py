@@ -123,7 +123,8 @@ def scores(q: Array, k: Array, starts: Sequence[int], farthest: int) -> Figure:
                 f"position {where} lie on it. A second, dashed curve for the "
                 "negative angle is "
                 + ("its mirror image" if mirrored else "another curve")
-                + f". Where the offset is zero both are {number(round(right[0][farthest], 3))}."
+                + ". Where the offset is zero both are "
+                + f"{number(round(right[0][farthest], 3))}."
             ),
             columns=("offset", *(f"query at {s}" for s in starts), "turned back"),
             rows=[

@@ -163,7 +163,7 @@ def tokens_a_round(alpha: float, gammas: Sequence[int]) -> Figure:
                 "Curves of the expected number of tokens against the acceptance rate. "
                 f"At {number(alpha)}: "
                 + ", ".join(f"{here[g]:.3g} with {g} drafted" for g in gammas)
-                + ". At 1: "
+                + ". Where all drafts are accepted: "
                 + ", ".join(number(line[-1]) for line in lines.values())
                 + "."
             ),

@@ -117,8 +117,9 @@ class Formula:
     chapter: str
     sides: tuple[str, ...]
     draw: Callable[[np.random.Generator], Inputs]
-    operations: tuple[str, ...]
-    checks: tuple[str, ...]
+    operations: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()  # in place of both, for a rule of labcore itself
     function: Callable[..., Any] | None = None
     defines: str = ""
     relation: str = "="
@@ -298,7 +299,9 @@ class _Writer:
             positive = ast.BinOp(left.operand, op, right)
             return f"-{self.write(positive, TIMES)}", ADD
         if isinstance(op, (ast.Mult, ast.MatMult)):
-            first, second = self.write(left, TIMES), self.write(right, TIMES)
+            # a * (b * c) keeps the brackets that somebody typed
+            first = self.write(left, TIMES)
+            second = self.write(right, POWER if is_product(right) else TIMES)
             if is_sum(left):
                 first = bracket(first)
             dot = r" \cdot " if second[0].isdigit() else r"\, "
@@ -324,6 +327,9 @@ class _Writer:
         return rf"\begin{{cases}} {rows} \end{{cases}}", ATOM
 
     def _call(self, node: ast.Call) -> tuple[str, int]:
+        if isinstance(node.func, ast.Subscript):  # a[i](x), one of several functions
+            inside = r",\, ".join(self.write(argument) for argument in node.args)
+            return f"{self.write(node.func)}({inside})", ATOM
         if not isinstance(node.func, ast.Name):
             raise ValueError(f"no way to write {ast.unparse(node)!r}")
         name, arguments = node.func.id, node.args
@@ -355,13 +361,18 @@ class _Writer:
 
     def _range(self, part: ast.comprehension) -> str:
         """j over all, j < i, j <= i or a set: as the range says."""
+        if part.ifs:
+            raise ValueError(f"no way to write {ast.unparse(part)!r}")
         index = self.small(part.target)
         over = part.iter
         if not (isinstance(over, ast.Call) and ast.unparse(over.func) == "range"):
             return rf"{index} \in {self.small(over)}"
         *low, high = over.args
         if isinstance(high, ast.Call) and ast.unparse(high.func) == "len":
-            return index if not low else rf"{index} \ge {self.small(low[0])}"
+            if not low:
+                return index
+            relation, start = self._end(low[0])
+            return rf"{index} {'>' if relation != '<' else RELATIONS[ast.GtE]} {start}"
         relation, end = self._end(high)
         start = rf"{self.small(low[0])} \le " if low else ""
         return f"{start}{index} {relation} {end}"
@@ -380,6 +391,11 @@ class _Writer:
 def is_minus(node: ast.expr) -> TypeGuard[ast.UnaryOp]:
     """Whether it is the negative of something."""
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+def is_product(node: ast.expr) -> bool:
+    """Whether it is written as factors beside each other."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.MatMult))
 
 
 def is_sum(node: ast.expr) -> bool:

@@ -63,11 +63,12 @@ formula(
 )
 formula(
     "laplacian_output",
-    "sum(w[i, j] * v[j] for j in range(len(v)))",
-    defines="o[i]",
+    "w @ v",
+    defines="O",
+    symbols={"w": "W", "v": r"\value{V}"},  # all of them: matrices
     chapter=RATIO,
     draw=a_read,
-    function=lambda q, k, v, sigma, i: laplacian_attention(q, k, v, sigma).output[i],
+    function=lambda q, k, v, sigma: laplacian_attention(q, k, v, sigma).output,
     operations=("laplacian_attention",),
     checks=("laplacian_full_broadcast",),
 )
@@ -188,12 +189,30 @@ formula(
 
 # ---- Sigma, temperature and entropy -------------------------------------------------
 
+TEMPERED = {"tempered()": r"\mathrm{softmax}_{#2}(#1)"}
+
+
+def some_scores(rng: np.random.Generator) -> Inputs:
+    """Scores, and a temperature that is not 1."""
+    return {"x": rng.normal(size=5), "T": rng.uniform(0.3, 0.8)}
+
+
+formula(
+    "softmax_at_a_temperature",
+    "tempered(x, T)",
+    "softmax(x / T)",
+    symbols=TEMPERED,
+    functions={"tempered": temperature_softmax},
+    chapter=DIAL,
+    draw=some_scores,
+    operations=("temperature_softmax",),
+    checks=("sigma_is_temperature",),
+)
 formula(
     "sigma_as_temperature",
     "tempered(-d[i], sigma)",
-    "softmax(-d[i] / sigma)",
     defines="w[i]",
-    symbols={"tempered()": r"\mathrm{softmax}_{#2}(#1)"},
+    symbols=TEMPERED,
     functions={"tempered": temperature_softmax},
     chapter=DIAL,
     draw=a_read,

@@ -1,0 +1,55 @@
+"""Two runs that differ are told apart, by cell and place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notebooks.outputs import differences
+
+
+def write(folder: Path, *outputs: dict[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    cell = {"cell_type": "code", "id": "run", "outputs": list(outputs)}
+    (folder / "page.ipynb").write_text(json.dumps({"cells": [cell]}))
+
+
+def stream(text: str) -> dict[str, Any]:
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
+def html(text: str) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": {"text/html": [text]}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ([stream("0.25")], [stream("0.24999999999999994")], "0.24999"),
+        ([html("<p>1</p>")], [html("<p>2</p>")], "<p>2"),
+        ([html("a"), html("b")], [html("b"), html("a")], "'...text/html: a'"),
+        ([html("a")], [], "1 outputs, then 0"),
+        ([stream("a")], [html("a")], "stdout"),
+    ],
+)
+def test_another_output_is_noticed(first, second, words: str, tmp_path: Path):
+    write(tmp_path / "one", *first)
+    write(tmp_path / "two", *second)
+    [line] = differences(tmp_path / "one", tmp_path / "two")
+    assert line.startswith("page.ipynb, cell run: ")
+    assert words.strip("'.") in line
+
+
+def test_the_same_outputs_are_the_same(tmp_path: Path):
+    write(tmp_path / "one", stream("1"), html("a"))
+    write(tmp_path / "two", stream("1"), html("a"))
+    assert differences(tmp_path / "one", tmp_path / "two") == []
+
+
+def test_a_notebook_that_ran_only_once_is_noticed(tmp_path: Path):
+    write(tmp_path / "two", stream("1"))
+    (tmp_path / "one").mkdir()
+    assert "was not run" in differences(tmp_path / "one", tmp_path / "two")[0]
