@@ -9,7 +9,7 @@ READY_LAB := $(VENV)/ready-lab
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve lab check test lint format strip matrix mutate workbook math vendor clean
+.PHONY: help book serve lab check test lint format strip matrix mutate record tamper workbook math vendor clean
 
 help: ## list the commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -43,6 +43,12 @@ strip: $(READY) ## take outputs and other traces of a run out of the notebooks
 
 matrix: $(READY) ## compute the fault matrix and the tolerances again
 	@$(RUN) -m labcore.matrix
+
+record: $(READY) ## record a run: documents, verdicts, environment, digests of outputs, floors
+	@$(RUN) book/record.py
+
+tamper: $(READY) ## corrupt copies of the project on purpose, and see each one noticed
+	@$(RUN) tests/tamper.py
 
 mutate: $(READY) ## change each operation at random and see the checks notice
 	@$(RUN) tests/mutate.py

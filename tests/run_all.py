@@ -5,6 +5,7 @@ python tests/run_all.py STAGE ...    only these
 """
 
 import hashlib
+import json
 import os
 import platform
 import shutil
@@ -16,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-from tests.notebooks.outputs import differences  # noqa: E402
+from tests.notebooks.outputs import changes, differences  # noqa: E402
 
 PYTEST = ["-m", "pytest", "-q"]
 
@@ -82,7 +83,11 @@ def run_notebooks() -> bool:
     differ = differences(ROOT / "_build" / "jupyter_execute" / "book", second / "book")
     if differ:
         print("The second run printed something else:", *differ, sep="\n  ")
-    return good and not changed and not differ
+    recorded = json.loads((ROOT / "tests/data/outputs.json").read_text("utf-8"))
+    moved = changes(recorded, second / "book")
+    if moved:
+        print("Not as recorded (make record, and review the difference):", *moved[:40])
+    return good and not changed and not differ and not moved
 
 
 STAGES: dict[str, Callable[[], bool]] = {

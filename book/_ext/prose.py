@@ -37,7 +37,7 @@ BESIDE = re.compile(
 )
 
 NUMBER = re.compile(
-    r"(?<![\w.\\-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![ijndx]\b)\s?%?"
+    r"(?<![\w.\\-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![ijnd]\b)\s?%?"
 )
 WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 

@@ -18,6 +18,12 @@ import yaml
 # Tags that change what a reader sees. Others would change what a failure does.
 TAGS = {"remove-input", "break-it", "givens"}
 FLOORS = "book/floors.json"
+# With other values a chapter that fails, or does not run, would be published.
+EXECUTE = {
+    "execute_notebooks": "cache",
+    "allow_errors": False,
+    "stderr_output": "remove-warn",
+}
 
 
 # --- settings --------------------------------------------------------------------
@@ -30,6 +36,9 @@ def config_problems(root: Path) -> Iterator[str]:
             yield f"{name}, line {line}: the key {key!r} stands twice"
     config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
     yield from (f"_config.yml: nothing reads {key!r}" for key in unread(config))
+    for key, value in EXECUTE.items():
+        if config.get("execute", {}).get(key) != value:
+            yield f"_config.yml: {key} must be {value!r}, or a failure could hide"
 
 
 def doubled(node: yaml.Node | None) -> Iterator[tuple[str, int]]:
@@ -166,6 +175,7 @@ PICTURE = re.compile(r"<img\b[^>]*>|<svg\b[^>]*>")
 UNFILLED = re.compile(
     r'<data></data>|<span class="pasted-(?:text|inline)">\s*(?:</span>|None|nan)'
     r"|<data>(?:None|nan)</data>"
+    r"|<span class=\"pre\">(?:''|None|nan)</span>"  # an empty string, glued
 )
 # The mark of a heading's link is no picture, and the theme's own are hidden.
 SILENT = re.compile(r'aria-hidden="true"|role="presentation"')

@@ -7,7 +7,11 @@ relative to a page one folder below the root of the site.
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from . import contents
@@ -15,6 +19,8 @@ from .examples import EXAMPLES, NAMED_CHECKS
 from .formulas import FORMULAS, UNCHECKED
 from .identities import CHECKS, recorded
 from .report import fault_of
+
+RECORDED = files("labcore") / "recorded"
 
 
 def formulas() -> str:
@@ -106,6 +112,62 @@ def named(suite: str) -> str:
                 )
             )
     return _table("name", rows)
+
+
+def environment() -> str:
+    """Where the recorded run was made."""
+    run = recorded_run()
+    when = datetime.fromtimestamp(run["commit_time"], UTC)
+    told = {"date of the commit": f"{when:%Y-%m-%d}", **run["environment"]}
+    rows = "".join(
+        f"<tr><th>{name.replace('_', ' ')}</th><td>{_said(value)}</td></tr>"
+        for name, value in told.items()
+    )
+    return f'<table class="record"><tbody>{rows}</tbody></table>'
+
+
+def documents() -> str:
+    """The recorded documents, each with its hash; they open."""
+    parts = []
+    for name, about in recorded_run()["documents"].items():
+        text = (RECORDED / f"{name}.json").read_text(encoding="utf-8")
+        parts.append(
+            f'<details class="example"><summary><code>{name}.py</code> '
+            f"<data>{about['bytes']}</data> bytes, sha256 <code>{about['sha256']}</code>"
+            f"</summary><pre>{html.escape(text)}</pre></details>"
+        )
+    return "".join(parts)
+
+
+def verdicts(suite: str) -> str:
+    """Every name of a suite, with the verdict of the recorded run."""
+    run = recorded_run()
+    told = [
+        (r["name"], r["verdict"]) for r in run["named_checks"] if r["suite"] == suite
+    ]
+    told = told or list(run["identities"].items())
+    rows = "".join(
+        f'<tr><td><code>{name}</code></td><td><span class="holds">{verdict}</span></td>'
+        "</tr>"
+        for name, verdict in told
+    )
+    passed = sum(verdict == "passed" for _, verdict in told)
+    return (
+        f'<p class="say"><data>{passed}</data> of <data>{len(told)}</data> passed.</p>'
+        f'<table class="record"><tbody>{rows}</tbody></table>'
+    )
+
+
+@cache
+def recorded_run() -> dict[str, Any]:
+    """The run that was recorded last."""
+    run: dict[str, Any] = json.loads((RECORDED / "run.json").read_text("utf-8"))
+    return run
+
+
+def _said(value: Any) -> str:
+    text = ", ".join(value) if isinstance(value, list) else str(value)
+    return f"<data>{html.escape(text)}</data>"
 
 
 def _by_chapter(formulas: Any) -> list[Any]:

@@ -38,6 +38,13 @@ class StudentError(Exception):
     """What a stand-in did that no operation may do, in plain words."""
 
 
+class CannotRun(BaseException):
+    """A mistake of Python, not of mathematics: no check can be asked about it.
+
+    Not an Exception, so that no check takes it for an answer.
+    """
+
+
 class TooSlow(BaseException):
     """Not an Exception, so that a student's ``except Exception`` cannot catch it."""
 
@@ -135,6 +142,8 @@ class Outcome:
         words = []
         if self.stopped:
             words.append(self.stopped)
+        if not self.verdicts:
+            return " ".join(words)
         if self.all_held:
             words.append("Every check holds.")
         else:
@@ -160,8 +169,9 @@ class Outcome:
         return [(v, _counterexample(v)) for v in self.verdicts if not v.held]
 
     def __str__(self) -> str:
-        parts = [report.checks_text(self.verdicts, self.predicted), self.sentence()]
-        parts += [text for _, text in self.counterexamples()]
+        parts = [self.sentence(), *(text for _, text in self.counterexamples())]
+        if self.verdicts:
+            parts.insert(0, report.checks_text(self.verdicts, self.predicted))
         return "\n\n".join(parts)
 
     __repr__ = __str__
@@ -204,9 +214,10 @@ def try_it(
     The checks of the operation's own chapter, or of the one that ``chapter`` names, are
     shown, and up to eight of them may be predicted; the rest of the course is told in a
     sentence.
-    The run ends at the first time-out. A function in C that never returns cannot be
-    stopped from Python: interrupt the kernel (in a notebook: press i twice), and
-    restart it if that does not help.
+    A function that cannot run (a name that does not exist, another signature) is told
+    in words and not scored. The run ends at the first time-out. A function in C that
+    never returns cannot be stopped from Python: interrupt the kernel (in a notebook:
+    press i twice), and restart it if that does not help.
     """
     name, stand_in = _stand_in(function, named)
     home = _known("chapter", chapter or _chapter_of(name), CHAPTERS)
@@ -227,6 +238,9 @@ def try_it(
             except TooSlow as slow:
                 stopped = f"The run was stopped: {slow}."
                 verdict = _gave_up(check, str(slow))
+            except CannotRun as mistake:
+                words = f"Your {name} could not run: {mistake}. Nothing was scored."
+                return Outcome(name, f"your {name}", [], (), 0, 0, words)
             except KeyboardInterrupt:
                 stopped = "The run was interrupted."
                 verdict = _gave_up(check, "interrupted")
@@ -268,7 +282,7 @@ def guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     Its arguments are checked for changes, and its answer must have the form (arrays,
     shapes, kinds of number) of the reference's answer. Subclasses of arrays lose what
-    they do to comparisons.
+    they do to comparisons. Where it cannot run, CannotRun is raised.
     """
     plain = _op.OPS[name]
 
@@ -277,10 +291,12 @@ def guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         before = copy.deepcopy((args, kwargs))
         try:
             got = function(*args, **kwargs)
+        except (NameError, AttributeError, ImportError, SyntaxError) as error:
+            raise CannotRun(f"{type(error).__name__}: {error}") from None
         except TypeError as error:
             if f"{getattr(function, '__qualname__', name)}() " in str(error):
                 words = f"{error}; the signature is {name}{_bare_signature(plain)}"
-                raise StudentError(words) from None
+                raise CannotRun(words) from None
             raise
         after = list(_arrays((args, kwargs)))
         for now, then in zip(after, _arrays(before), strict=True):
@@ -447,13 +463,24 @@ def _same_form(name: str, got: Any, want: Any) -> Any:
         if got.dtype.kind != want.dtype.kind:
             raise StudentError(f"{name} returned {got.dtype}, wanted {want.dtype}")
         return got
+    if isinstance(want, (bool, np.bool_)):
+        if not isinstance(got, (bool, np.bool_)):
+            raise StudentError(f"{name} must return True or False, got {_kind(got)}")
+        return got
     if isinstance(want, (int, float, complex, np.generic)):
         if type(got) not in (int, float, complex) and not isinstance(got, np.generic):
             raise StudentError(f"{name} must return a number, got {_kind(got)}")
         return got
-    if type(got) is not type(want):
+    if type(got) is not type(want) and not _same_machine(got, want):
         raise StudentError(f"{name} must return {_kind(want)}, got {_kind(got)}")
     return got
+
+
+def _same_machine(got: Any, want: Any) -> bool:
+    """Whether got is of the class of want, if that is labcore's, or of a copy of it."""
+    names = [kind.__name__ for kind in type(got).__mro__]
+    kind = type(want)
+    return kind.__module__.startswith("labcore.") and kind.__name__ in names
 
 
 def _kind(x: Any) -> str:

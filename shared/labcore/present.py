@@ -12,7 +12,7 @@ import inspect
 import re
 import textwrap
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -42,7 +42,8 @@ def _sentence(template: str, values: dict[str, Any]) -> str:
         name, as_bound = match[1], match[2]
         used.add(name)
         value = values[name]
-        if value is None or np.size(value) == 0 or value == "" or _is_nan(value):
+        blank = isinstance(value, str) and not value
+        if value is None or np.size(value) == 0 or blank or _is_nan(value):
             raise ValueError(f"{name} has no value: {value!r}")
         text = report.bound(value) if as_bound else _written(value)
         return f"<data>{html.escape(text)}</data>"
@@ -118,17 +119,22 @@ def facts(*chapters: str, minutes: int, before: str) -> None:
 
 
 def show_checks(
-    *ids: str, caption: str, fault: str | None = None, seed: int = 184
+    *ids: str,
+    caption: str,
+    fault: str | None = None,
+    red: Collection[str] = (),
+    seed: int = 184,
 ) -> None:
     """Run these checks, with a fault in place if one is named, and show them.
 
     What should hold and is broken, or should be broken and holds, is an error: a page
-    that was written for the one must not show the other.
+    that was written for the one must not show the other. red: what a block around the
+    call is meant to break.
     """
     with broken(fault) if fault else nullcontext():
         verdicts = [run(CHECKS[id], seed) for id in ids]
     display(HTML(report.checks_html(verdicts, caption)))
-    red = recorded()["faults"][fault]["red"] if fault else {}
+    red = recorded()["faults"][fault]["red"] if fault else red
     surprising = [v.check.id for v in verdicts if v.held == (v.check.id in red)]
     if surprising:
         what = f"with {fault}" if fault else "with the right version"

@@ -16,6 +16,7 @@ from .identities import CHECKS, FAULTS, Check, Fault, Verdict, recorded
 
 DIGITS = 6
 NOISE = 1e-12  # below it the digits of an error differ between processors
+RELATIVE = "Errors are relative to the largest number wanted."
 
 
 def number(x: Any) -> str:
@@ -195,7 +196,7 @@ def checks_text(verdicts: Iterable[Verdict], predicted: Iterable[str] = ()) -> s
         )
     if not predicted:
         rows = [row[:-1] for row in rows]  # type: ignore[misc]
-    return table(rows)
+    return f"{table(rows)}\n{RELATIVE}"
 
 
 # ---- HTML -------------------------------------------------------------------------
@@ -211,7 +212,7 @@ def checks_html(
         '<table class="checks" role="table">'
         f"<caption>{html.escape(caption)} <br>"
         '<span class="holds">measured</span> | allowed | '
-        '<span class="broken">the nearest mistake</span></caption>'
+        f'<span class="broken">the nearest mistake</span> <br>{RELATIVE}</caption>'
         '<thead role="rowgroup"><tr role="row">'
         '<th role="columnheader">check</th>'
         '<th role="columnheader"><span class="scale" aria-label="error, log scale">'
@@ -278,7 +279,7 @@ def _cross(x: float) -> str:
     return f"M{x - 3:g} 5l6 6M{x + 3:g} 5l-6 6"
 
 
-def faults_html(chapter: str, most: int = 8) -> str:
+def faults_html(chapter: str) -> str:
     """The faults of a chapter and what each breaks: the answers to the predictions."""
     rows = []
     for fault in FAULTS.values():
@@ -286,12 +287,11 @@ def faults_html(chapter: str, most: int = 8) -> str:
             continue
         red = recorded()["faults"][fault.id]["red"]
         here = [id for id in red if CHECKS[id].chapter == chapter]
-        shown = "".join(f"<li><code>{id}</code></li>" for id in here[:most])
-        more = f"<li>and {len(here) - most} more</li>" if len(here) > most else ""
+        shown = "".join(f"<li><code>{id}</code></li>" for id in here)
         rows.append(
             '<tr role="row">'
             f'<td role="cell">{html.escape(fault.title)}<code>{fault.id}</code></td>'
-            f'<td role="cell" data-l="broken"><ul>{shown}{more}</ul></td>'
+            f'<td role="cell" data-l="broken"><ul>{shown}</ul></td>'
             '<td role="cell" data-l="stays green">'
             f"<code>{fault.stays_green}</code></td>"
             "</tr>"

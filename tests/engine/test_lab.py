@@ -9,7 +9,7 @@ import warnings
 import labcore
 import numpy as np
 import pytest
-from labcore import lab
+from labcore import lab, report
 from labcore.identities import CHECKS, FAULTS
 from labcore.ops import _op
 
@@ -61,6 +61,8 @@ def test_a_right_function_is_all_green(right):
     assert outcome.red == [] and outcome.elsewhere == 0
     assert [v.check.id for v in outcome.verdicts] == HOME
     assert "Every check holds." in str(outcome)
+    assert report.RELATIVE in str(outcome)
+    assert report.RELATIVE in report.checks_html(outcome.verdicts, "")
 
 
 def test_mine_does_not_shadow_the_name_of_the_chapter():
@@ -71,6 +73,34 @@ def test_mine_does_not_shadow_the_name_of_the_chapter():
     assert gated_write(S1, ONE, THREE, 1.0, 1.0).tolist() == [[3.0]]  # the reference
     assert "lab.try_it(gated_write)" in repr(gated_write)
     assert not lab.try_it(gated_write).all_held  # what was written
+
+
+def test_an_answer_of_yes_or_no_is_one():
+    def swapped(answer):
+        def compare_and_swap(current, *, expect, new):
+            swap = labcore.compare_and_swap(current, expect=expect, new=new)
+            return swap._replace(ok=answer(swap.ok))
+
+        return lab.try_it(compare_and_swap)
+
+    assert swapped(bool).all_held and swapped(np.bool_).all_held
+    assert "must return True or False, got int" in str(swapped(int))
+
+
+def test_a_class_of_the_course_may_be_copied_and_derived_from():
+    ours = labcore.IdempotentExecutor
+    copy = type(ours.__name__, (), dict(vars(ours)))
+    derived = type("Derived", (ours,), {})
+
+    def returned(kind):
+        def idempotent_executor(effect, *, waiting=None):
+            return kind(effect, waiting or (lambda key: None))
+
+        return lab.try_it(idempotent_executor)
+
+    assert returned(copy).all_held and returned(derived).all_held
+    wanted = "must return IdempotentExecutor, got 2 values"
+    assert wanted in str(returned(lambda *given: given))
 
 
 def test_mine_written_right_is_all_green():
@@ -162,14 +192,6 @@ def returns_words(S, k, v, beta, retention):
     return "held"
 
 
-def takes_too_few(S, k, v):
-    return S
-
-
-def takes_too_many(S, k, v, beta, retention, more):
-    return S
-
-
 def raises(S, k, v, beta, retention):
     raise RuntimeError("not written yet")
 
@@ -210,8 +232,6 @@ WRONG = {
     returns_complex_numbers: "returned complex128, wanted float64",
     returns_objects: "returned object, wanted float64",
     returns_words: "must return an array of shape (1, 1), got str",
-    takes_too_few: "the signature is gated_write(S, k, v, beta, retention)",
-    takes_too_many: "the signature is gated_write(S, k, v, beta, retention)",
     raises: "RuntimeError: not written yet",
     raises_a_value_error: "ValueError: beta",
     exits: "gated_write raised SystemExit: an operation must return",
@@ -231,6 +251,61 @@ def test_a_wrong_function_breaks_checks_and_says_why(wrong):
     assert WRONG[wrong] in str(outcome)
     assert "Every check holds" not in str(outcome)
     assert "<table" in outcome._repr_html_()
+
+
+def misspells_a_name(S, k, v, beta, retention):
+    return retention * delta_writ(S, k, v, beta)  # noqa: F821
+
+
+def misspells_a_function(S, k, v, beta, retention):
+    return np.outerr(k, v)
+
+
+def reads_before_it_assigns(S, k, v, beta, retention):
+    S = decayed  # noqa: F821
+    decayed = retention * S
+    return decayed
+
+
+def takes_too_few(S, k, v):
+    return S
+
+
+def takes_too_many(S, k, v, beta, retention, more):
+    return S
+
+
+CANNOT_RUN = {
+    misspells_a_name: "NameError: name 'delta_writ' is not defined",
+    misspells_a_function: "AttributeError: module 'numpy' has no attribute 'outerr'",
+    reads_before_it_assigns: "UnboundLocalError: ",
+    takes_too_few: "the signature is gated_write(S, k, v, beta, retention)",
+    takes_too_many: "the signature is gated_write(S, k, v, beta, retention)",
+}
+
+
+@pytest.mark.parametrize("mistake", CANNOT_RUN, ids=lambda f: f.__name__)
+def test_a_function_that_cannot_run_is_told_first_and_not_scored(mistake):
+    outcome = lab.try_it(gated_write=mistake, predict=HOME[:3])
+    assert not outcome.all_held
+    assert str(outcome).startswith("Your gated_write could not run: ")
+    assert CANNOT_RUN[mistake] in str(outcome)
+    assert str(outcome).endswith(" Nothing was scored.")
+    assert "named" not in str(outcome) and "broke" not in str(outcome)
+    assert outcome.caught == outcome.missed == outcome.false_alarms == []
+    shown = outcome._repr_html_()
+    assert shown.startswith('<p class="say">Your gated_write could not run: ')
+    assert "<table" not in shown
+
+
+def test_a_name_missing_in_one_branch_is_told_too():
+    def half_written(S, k, v, beta, retention):
+        if np.ndim(retention):
+            return written_out(S, k, v, beta, retention)
+        return missing  # noqa: F821
+
+    told = str(lab.try_it(gated_write=half_written))
+    assert "could not run: NameError: name 'missing' is not defined" in told
 
 
 def test_an_interrupt_ends_the_run_and_is_told():

@@ -1,8 +1,14 @@
-"""Compare what the same notebooks printed in two runs."""
+"""Compare what the same notebooks printed: two runs, or a run and the recorded one.
+
+python tests/notebooks/outputs.py book/part-1/rope.ipynb ...   run these, and compare
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +30,29 @@ def differences(one: Path, other: Path) -> list[str]:
             if first[cell] != second[cell]
         ]
     return sorted(found)
+
+
+def digests(folder: Path) -> dict[str, dict[str, str]]:
+    """Page -> cell -> digest of all that it printed."""
+    return {
+        path.relative_to(folder).as_posix(): {
+            cell: hashlib.sha256("\0".join(text).encode()).hexdigest()[:16]
+            for cell, text in texts(path).items()
+        }
+        for path in sorted(folder.rglob("*.ipynb"))
+    }
+
+
+def changes(recorded: dict[str, dict[str, str]], folder: Path) -> list[str]:
+    """A line for each cell of a folder that prints something else than was recorded."""
+    found = []
+    now = digests(folder)
+    for page in sorted(recorded.keys() | now.keys()):
+        first, second = recorded.get(page, {}), now.get(page, {})
+        for cell in sorted(first.keys() | second.keys()):
+            if first.get(cell) != second.get(cell):
+                found.append(f"{page}, cell {cell}: not what was recorded")
+    return found
 
 
 def texts(path: Path) -> dict[str, list[str]]:
@@ -61,3 +90,32 @@ def where(first: list[str], second: list[str]) -> str:
     )
     start = max(0, at - 30)
     return f"...{a[start : at + 30]!r}, then ...{b[start : at + 30]!r}"
+
+
+def main(pages: list[str]) -> int:
+    """Run pages, and name the cells that do not print what was recorded."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    root = Path(__file__).resolve().parents[2]
+    sys.path.insert(0, str(root / "book" / "_ext"))
+    import kernels
+
+    kernels.prepare()
+    recorded = json.loads((root / "tests/data/outputs.json").read_text("utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        for page in pages:
+            notebook = nbformat.read(root / page, as_version=4)
+            where = {"metadata": {"path": str((root / page).parent)}}
+            NotebookClient(notebook, timeout=120, resources=where).execute()
+            path = Path(folder, *Path(page).parts[1:])  # digests count from book/
+            path.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(notebook, path)
+        names = ["/".join(Path(page).parts[1:]) for page in pages]
+        found = changes({name: recorded[name] for name in names}, Path(folder))
+    print(*found, sep="\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

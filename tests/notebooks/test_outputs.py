@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebooks.outputs import differences
+from tests.notebooks.outputs import changes, differences, digests
 
 
 def write(folder: Path, *outputs: dict[str, Any]) -> None:
@@ -53,3 +53,14 @@ def test_a_notebook_that_ran_only_once_is_noticed(tmp_path: Path):
     write(tmp_path / "two", stream("1"))
     (tmp_path / "one").mkdir()
     assert "was not run" in differences(tmp_path / "one", tmp_path / "two")[0]
+
+
+def test_a_cell_that_prints_something_else_than_was_recorded_is_noticed(tmp_path: Path):
+    write(tmp_path / "one", stream("1"), html("a"))
+    recorded = digests(tmp_path / "one")
+    assert changes(recorded, tmp_path / "one") == []
+    write(tmp_path / "one", stream("1"), html("b"))
+    line = "page.ipynb, cell run: not what was recorded"
+    assert changes(recorded, tmp_path / "one") == [line]
+    assert changes({}, tmp_path / "one") == [line]
+    assert changes(recorded, tmp_path / "two") == [line]

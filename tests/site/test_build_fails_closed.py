@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,31 +17,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# What a page holds -> what the last lines of the build must name.
-FAULTS = {
-    "a failing cell": (
-        "wanted = 1\nassert wanted == 2, 'one is not two'",
-        ["AssertionError", "one is not two", "assert wanted == 2", "planted-cell"],
-    ),
-    "a dead kernel": ("import os\n\nos._exit(1)", ["DeadKernelError", "planted-cell"]),
-    "a time-out": (
-        "import time\n\ntime.sleep(60)",
-        ["CellTimeoutError", "time.sleep(60)", "planted-cell"],
-    ),
-    "a line on stderr": (
-        "import sys\n\nprint('mind', file=sys.stderr)",
-        ["book/second", "stderr was found"],
-    ),
-}
 
-
-def notebook(title: str, code: str) -> str:
+def notebook(title: str, code: str, **metadata: object) -> str:
     text = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": title}
     cell = {
         "cell_type": "code",
         "execution_count": None,
         "id": "planted-cell",
-        "metadata": {},
+        "metadata": metadata,
         "outputs": [],
         "source": code,
     }
@@ -55,23 +39,234 @@ def notebook(title: str, code: str) -> str:
     )
 
 
-def make_book(folder: Path, code: str) -> Path:
+Change = Callable[[Path], None]
+
+
+def page(text: str) -> Change:
+    """One more page."""
+
+    def change(folder: Path) -> None:
+        number = len(list((folder / "book").glob("page*")))
+        name = f"page{number}.{'ipynb' if text.startswith('{') else 'md'}"
+        (folder / "book" / name).write_text(text, encoding="utf-8")
+        with (folder / "_toc.yml").open("a", encoding="utf-8") as contents:
+            contents.write(f"- file: book/page{number}\n")
+
+    return change
+
+
+def cell(code: str, **metadata: object) -> Change:
+    """A page with this cell."""
+    return page(notebook("# A page", code, **metadata))
+
+
+def prose(text: str) -> Change:
+    """A page with this paragraph."""
+    return page(notebook(f"# A page\n\n{text}", "1 + 2"))
+
+
+def edit(name: str, old: str, new: str) -> Change:
+    """One file, with one thing replaced."""
+
+    def change(folder: Path) -> None:
+        path = folder / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    return change
+
+
+def unlisted(folder: Path) -> None:
+    (folder / "book" / "third.md").write_text("# Third\n", encoding="utf-8")
+
+
+def committed_output(folder: Path) -> None:
+    path = folder / "book" / "first.ipynb"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    output = {"output_type": "stream", "name": "stdout", "text": "3"}
+    document["cells"][1]["outputs"] = [output]
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def too_slow(folder: Path) -> None:
+    edit("_config.yml", "timeout: 120", "timeout: 2")(folder)
+    cell("import time\n\ntime.sleep(60)")(folder)
+
+
+def empty_glue(folder: Path) -> None:
+    cell("from myst_nb import glue\n\nglue('nothing', '', display=False)")(folder)
+    name = max(p.stem for p in (folder / "book").glob("page*"))
+    page(f"# Glue\n\nIt is {{glue:any}}`{name}.ipynb::nothing`.\n")(folder)
+
+
+SAY = "from labcore.present import say\n\n"
+SHOW = "from IPython.display import HTML, display\n\n"
+MEND = """\
+from dataclasses import replace
+from labcore import lab
+from labcore.identities import FAULTS
+from labcore.ops import _op
+
+right = _op.OPS["gated_write"]
+FAULTS["gated_log_decay"] = replace(FAULTS["gated_log_decay"], by=right)
+lab.try_it("gated_log_decay")
+"""
+
+# A book that fails -> what is wrong in it -> the change, and what the last lines of the
+# build must name. What stops a build at once has a book of its own.
+BOOKS: dict[str, dict[str, tuple[Change, list[str]]]] = {
+    "cell": {
+        "a failing cell": (
+            cell("wanted = 1\nassert wanted == 2, 'one is not two'"),
+            ["AssertionError", "one is not two", "assert wanted == 2", "planted-cell"],
+        )
+    },
+    "kernel": {
+        "a dead kernel": (
+            cell("import os\n\nos._exit(1)"),
+            ["DeadKernelError", "planted-cell"],
+        )
+    },
+    "time": {
+        "a time-out": (
+            too_slow,
+            ["CellTimeoutError", "time.sleep(60)", "planted-cell"],
+        )
+    },
+    "plan": {
+        "a planned failure that stopped failing": (
+            cell(MEND),
+            ["nothing notices gated_log_decay", "planted-cell"],
+        )
+    },
+    "say": {
+        "a sentence without its value": (
+            cell(SAY + "say('It is {x}.', x='')"),
+            ["x has no value", "planted-cell"],
+        )
+    },
+    "before it runs": {
+        "a tag that skips": (cell("1", tags=["skip-execution"]), ["skip-execution"]),
+        "a tag that allows an error": (
+            cell("1 / 0", tags=["raises-exception"]),
+            ["cell planted-cell", "raises-exception"],
+        ),
+        "a page that allows errors": (
+            edit(
+                "book/second.ipynb",
+                '"metadata": {"kernel',
+                '"metadata": {"mystnb": {"execution_allow_errors": true}, "kernel',
+            ),
+            ["book/second", "mystnb"],
+        ),
+        "an output committed by hand": (committed_output, ["did not compute"]),
+        "an entry without a file": (
+            edit("_toc.yml", "chapters:", "chapters:\n- file: book/no"),
+            ["there is no file for book/no"],
+        ),
+        "a file without an entry": (unlisted, ["book/third.md has no entry"]),
+        "an entry that stands twice": (
+            edit("_toc.yml", "chapters:", "chapters:\n- file: book/second"),
+            ["book/second stands twice"],
+        ),
+        "a mistyped key": (
+            edit("_config.yml", "exclude_patterns:", "exclude_pattern:"),
+            ["nothing reads 'exclude_pattern'"],
+        ),
+        "a mistyped key of a section": (
+            edit("_config.yml", "  timeout:", "  time_out: 1\n  timeout:"),
+            ["nothing reads 'execute.time_out'"],
+        ),
+        "a key that stands twice": (
+            edit("_config.yml", "execute:", "title: Another\nexecute:"),
+            ["the key 'title' stands twice"],
+        ),
+        "fewer pages than there were": (
+            edit("book/floors.json", '"pages": 1', '"pages": 9999'),
+            ["pages, and there were 9999"],
+        ),
+        "fewer cells than there were": (
+            edit("book/floors.json", '"cells": 1', '"cells": 9999'),
+            ["cells, and there were 9999"],
+        ),
+        "fewer checks than there were": (
+            edit("book/floors.json", '"checks": 1', '"checks": 9999'),
+            ["checks, and there were 9999"],
+        ),
+        "a typed decimal": (prose("It is 0.25."), ["a typed number, '0.25'"]),
+        "a typed percentage": (prose("It is 12 %."), ["a typed number, '12 %'"]),
+        "a typed integer": (prose("It breaks 7 checks."), ["a typed number, '7'"]),
+        "a typed word": (prose("It is half the error."), ["a typed number, 'half'"]),
+        "a given that is not given": (
+            prose("With {given}`sigma=0.7` it holds."),
+            ["nothing gives 'sigma'"],
+        ),
+        "a formula that nothing computes": (
+            prose("$$\ne = m\n$$"),
+            ["no registered formula prints e = m"],
+        ),
+    },
+    "settings": {
+        "a mistyped setting of Sphinx": (
+            edit("_config.yml", "    language: en", "    languag: en"),
+            ["sphinx.config.languag"],
+        ),
+        "a mistyped option of the theme": (
+            edit("_config.yml", '      repository_url: ""', '      repositry_url: ""'),
+            ["sphinx.config.html_theme_options.repositry_url"],
+        ),
+    },
+    "warnings": {
+        "a line on stderr": (
+            cell("import sys\n\nprint('mind', file=sys.stderr)"),
+            ["stderr was found"],
+        ),
+        "a link to no page": (prose("See [there](nobody.md)."), ["nobody.md"]),
+        "a link to no place": (prose("[There](first.ipynb#nowhere)."), ["nowhere"]),
+        "a citation of nothing": (prose("{cite:t}`no1900nothing`"), ["no1900nothing"]),
+    },
+    "site": {
+        "a picture without words": (
+            cell(SHOW + 'display(HTML(\'<svg class="plot" role="img"></svg>\'))'),
+            ["a picture without alt text"],
+        ),
+        "a link of an output to no place": (
+            cell(SHOW + "display(HTML('<a href=\"first.html#nowhere\">there</a>'))"),
+            ["the link first.html#nowhere leads to no place"],
+        ),
+        "a link of an output to no page": (
+            cell(SHOW + "display(HTML('<a href=\"nobody.html\">there</a>'))"),
+            ["the link nobody.html leads to no file"],
+        ),
+        "an empty glued value": (empty_glue, ["a result is missing"]),
+    },
+}
+FAULTS = [
+    pytest.param(book, *fault, id=name)
+    for book, faults in BOOKS.items()
+    for name, fault in faults.items()
+]
+
+
+def make_book(folder: Path, changes: list[Change]) -> Path:
     """A book with the project's own build, one clean page and one page to spoil."""
     book = folder / "book"
     left_out = shutil.ignore_patterns("__pycache__", "node_modules", "math_store.json")
     shutil.copytree(ROOT / "book" / "_ext", book / "_ext", ignore=left_out)
     shutil.copytree(ROOT / "book" / "_static", book / "_static")
-    (book / "site_extra").mkdir()
+    shutil.copytree(ROOT / "book" / "site_extra", book / "site_extra")
     for name in ("build.py", "references.bib"):
         shutil.copy(ROOT / "book" / name, book)
-    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
-    assert "timeout: 120" in config
-    config = config.replace("timeout: 120", "timeout: 2")
-    (folder / "_config.yml").write_text(config, encoding="utf-8")
+    shutil.copy(ROOT / "_config.yml", folder)
     contents = "format: jb-book\nroot: book/first\nchapters:\n- file: book/second\n"
     (folder / "_toc.yml").write_text(contents, encoding="utf-8")
     (book / "first.ipynb").write_text(notebook("# First", "1 + 1"), encoding="utf-8")
-    (book / "second.ipynb").write_text(notebook("# Second", code), encoding="utf-8")
+    (book / "second.ipynb").write_text(notebook("# Second", "1 + 2"), encoding="utf-8")
+    floors = dict.fromkeys(["pages", "cells", "checks", "faults", "formulas"], 1)
+    (book / "floors.json").write_text(json.dumps(floors), encoding="utf-8")
+    for change in changes:
+        change(folder)
     return folder
 
 
@@ -85,20 +280,21 @@ def build(folder: Path) -> tuple[int, str]:
         encoding="utf-8",
         env=os.environ | {"PYTHONIOENCODING": "utf-8"},
     )
-    return run.returncode, "\n".join(run.stdout.splitlines()[-40:])
+    return run.returncode, "\n".join(run.stdout.splitlines()[-90:])
 
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory) -> dict[str, list[tuple[int, str]]]:
     """Each book, built twice; the books two at a time."""
-    sources = {"nothing": "1 + 2"} | {name: code for name, (code, _) in FAULTS.items()}
 
     def twice(name: str) -> list[tuple[int, str]]:
-        folder = make_book(tmp_path_factory.mktemp("book"), sources[name])
+        changes = [change for change, _ in BOOKS.get(name, {}).values()]
+        folder = make_book(tmp_path_factory.mktemp("book"), changes)
         return [build(folder), build(folder)]
 
+    names = ["nothing", *BOOKS]
     with ThreadPoolExecutor(2) as pool:
-        return dict(zip(sources, pool.map(twice, sources), strict=True))
+        return dict(zip(names, pool.map(twice, names), strict=True))
 
 
 def test_a_clean_book_is_built(builds):
@@ -107,11 +303,11 @@ def test_a_clean_book_is_built(builds):
         assert said.splitlines()[-1].endswith("index.html")
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("book", "change", "named"), FAULTS)
 @pytest.mark.parametrize("attempt", [0, 1], ids=["first", "again"])
-def test_a_fault_fails_the_build(builds, fault: str, attempt: int):
-    status, said = builds[fault][attempt]
+def test_a_fault_fails_the_build(builds, attempt: int, book: str, change, named):
+    status, said = builds[book][attempt]
     assert status != 0, said
     reason = said[said.index("The book was not built") :]
-    for words in FAULTS[fault][1]:
+    for words in named:
         assert words in reason

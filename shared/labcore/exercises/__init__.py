@@ -70,7 +70,7 @@ def exercise(
 
 
 def check(id: str, answer: Any) -> Reply:
-    """Whether an answer (a number, a list of numbers, a word) is right.
+    """Whether an answer (a number, a list of numbers, a word, a set) is right.
 
     Three significant figures are enough; shapes are not stretched to fit.
 
@@ -87,7 +87,11 @@ def check(id: str, answer: Any) -> Reply:
     if isinstance(wanted, str):
         right = isinstance(answer, str) and answer.strip().lower() == wanted
     elif isinstance(wanted, (set, frozenset)):
-        right = not isinstance(answer, str) and set(answer) == set(wanted)
+        given = _members(answer)
+        if given is None:
+            words = f"you wrote {_written(answer)}, and the answer is a set of names."
+            return Reply(False, f"Not yet: {words}")
+        right = given == set(wanted)
     else:
         error, _, _ = compare(_numbers(answer), np.asarray(wanted, float))
         right = bool(error < ENOUGH)
@@ -101,6 +105,14 @@ def _numbers(answer: Any) -> Any:
         return np.asarray(answer, float)
     except (TypeError, ValueError):
         return np.array(np.nan)
+
+
+def _members(answer: Any) -> set[Any] | None:
+    """What a set, list or tuple holds; None for what holds no names."""
+    try:
+        return None if isinstance(answer, str) else set(answer)
+    except TypeError:
+        return None
 
 
 def _written(answer: Any) -> str:

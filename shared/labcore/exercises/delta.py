@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..identities import recorded
+from ..identities import FAULTS
+from ..lab import broken
 from ..ops.delta import delta_write, gated_write
 from . import exercise
 
@@ -40,13 +41,20 @@ def _(retention: float, left: float) -> int:
 
 @exercise(
     "writes/blind",
-    hint="Put each wrong version in place with lab.broken and run the scalar example.",
-    because="With one key channel and one value channel there is nothing to mix up.",
+    hint="What does the key read before the write? Put each wrong version in place.",
+    because="The key reads the value already. The error is zero, so the state is a "
+    "fixed point: how much of the error is written, and where, does not show. Nor does "
+    "a missing check of beta, where beta is in range.",
+    S=[[1, 2], [0, 1]],
+    k=[3, 4],
+    v=[3, 10],
+    beta=0.5,
 )
-def _() -> set[str]:
-    return {
-        id
-        for id, row in recorded()["faults"].items()
-        if row["operation"] == "gated_write"
-        and "gated_decay_then_correct" in row["green"]
-    }
+def _(S: Any, k: Any, v: Any, beta: float) -> set[str]:
+    right, blind = delta_write(S, k, v, beta), set()
+    for fault in FAULTS.values():
+        if fault.operation == "delta_write":
+            with broken(fault.id):
+                if np.allclose(delta_write(S, k, v, beta), right):
+                    blind.add(fault.id)
+    return blind

@@ -84,9 +84,9 @@ def rewarded(rng: np.random.Generator) -> Inputs:
 
 def actions(rng: np.random.Generator) -> Inputs:
     """Ratios below, inside and above the range, for good and for bad actions."""
-    r = np.array([0.3, 0.6, 0.95, 1.05, 1.4, 1.9] * 2)
+    rho = np.array([0.3, 0.6, 0.95, 1.05, 1.4, 1.9] * 2)
     good = rng.uniform(0.5, 2.0, size=6)
-    return {"r": r, "A": np.concatenate([good, -good]), "epsilon": 0.2}
+    return {"rho": rho, "A": np.concatenate([good, -good]), "epsilon": 0.2}
 
 
 def _logs(
@@ -190,12 +190,12 @@ formula(
 )
 formula(
     "ppo_clip",
-    "min(r * A, clip(r, 1 - epsilon, 1 + epsilon) * A)",
+    "min(rho * A, clip(rho, 1 - epsilon, 1 + epsilon) * A)",
     symbols=LAWS,
     functions={"min": np.minimum, "clip": np.clip},
     chapter=CHAPTER,
     draw=actions,
-    function=lambda r, A, epsilon: ppo_clip(r, A, eps=epsilon),
+    function=lambda rho, A, epsilon: ppo_clip(rho, A, eps=epsilon),
     operations=("ppo_clip",),
     checks=("ppo_by_cases", "ppo_worked"),
 )

@@ -15,6 +15,7 @@ from ._formula import Inputs, formula
 CHAPTER = "tokens-shapes-decoder"
 HEADS = 2
 PARTS = {
+    "ids": r"\mathrm{id}",
     "onehot()": r"\mathrm{onehot}(#1)",
     "LN()": r"\mathrm{LN}(#1)",
     "attn()": r"\mathrm{attn}(#1, #2, #3)",
@@ -25,9 +26,9 @@ PARTS = {
 def a_text(rng: np.random.Generator) -> Inputs:
     """A table, ids, and a position t whose id is not t."""
     E, t = rng.normal(size=(6, 3)), 2
-    y = rng.permutation(6)[:4]
-    y[t] = (y[t] + (y[t] == t)) % 6
-    return {"E": E, "y": y, "t": t, "onehot": lambda id: np.eye(6)[id]}
+    ids = rng.permutation(6)[:4]
+    ids[t] = (ids[t] + (ids[t] == t)) % 6
+    return {"E": E, "ids": ids, "t": t, "onehot": lambda id: np.eye(6)[id]}
 
 
 def a_layer(rng: np.random.Generator) -> Inputs:
@@ -86,13 +87,13 @@ def _norm(x: Any) -> Any:
 
 formula(
     "embedding_row",
-    "E[y[t]]",
-    "onehot(y[t]) @ E",
+    "E[ids[t]]",
+    "onehot(ids[t]) @ E",
     defines="X[t]",
     symbols=PARTS,
     chapter=CHAPTER,
     draw=a_text,
-    function=lambda E, y, t: embedding(E, y)[t],
+    function=lambda E, ids, t: embedding(E, ids)[t],
     operations=("embedding",),
     checks=("embedding_looks_up_rows", "embedding_same_token_same_row"),
 )

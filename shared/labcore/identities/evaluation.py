@@ -670,7 +670,7 @@ def _(correct):
 
 @chapter.fault(
     "mcnemar_no_cap",
-    "twice the tail, also where that is more than 1",
+    "twice the tail, also where that is no probability",
     operation="mcnemar_exact",
     story="A p-value of 1.25 has been printed: the middle is counted twice.",
     made_for="mcnemar_even_is_one",

@@ -351,7 +351,7 @@ def _loss(q, k, v, grad, **options):
 
 @training.fault(
     "difference_one_sided_over_two_steps",
-    "a one-sided difference is divided by two steps",
+    "a one-sided difference is divided by twice the step",
     operation="finite_difference",
     story="The central rule changed to save half of the calls, in one place of two.",
     made_for="central_difference_of_a_parabola",
@@ -482,7 +482,7 @@ def _(prediction, target):
 
 @training.fault(
     "contrastive_gradient_without_temperature",
-    "the factor 1/tau is missing",
+    "the division by the temperature is missing",
     operation="contrastive_gradient",
     story="A test at temperature 1 agrees with it.",
     made_for="contrastive_gradient_by_difference",

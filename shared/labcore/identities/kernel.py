@@ -446,7 +446,7 @@ def _(fq, fk, v, *, causal=True):
 
 @chapter.fault(
     "elu_by_expm1",
-    "the feature is computed as expm1(x) + 1",
+    "the feature is computed from expm1(x), with one added",
     operation="elu_plus_one",
     story=(
         "elu(x) + 1 from a library: exactly zero below -37, and a denominator with it."

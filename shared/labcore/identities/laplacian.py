@@ -778,7 +778,7 @@ def _(q, k):
 
 @dial.fault(
     "entropy_with_epsilon_outside",
-    "p log p is not guarded at p = 0",
+    "p log p is not guarded where p vanishes",
     operation="entropy",
     story="0 log 0 is NaN in floating point; an epsilon hides it and biases the rest.",
     made_for="laplacian_entropy_underflow",

@@ -415,7 +415,7 @@ def _(scores, values):
 
 @chapter.fault(
     "finish_divides_by_count",
-    "an output without mass is zero instead of an error",
+    "an output without mass is a row of zeros instead of an error",
     operation="finish",
     story="A guard against division by zero that answers a question nobody may ask.",
     made_for="finish_refuses_no_key",

@@ -698,7 +698,7 @@ def _zero(params, devices, shares, sizes):
 
 @chapter.fault(
     "zero_stage_two_keeps_gradients",
-    "stage 2 leaves the gradients whole",
+    "the stage that deals out gradients leaves them whole",
     operation="zero_bytes_per_device",
     story="Reported against the library itself: the second stage saved nothing.",
     made_for="zero_state_accounting",

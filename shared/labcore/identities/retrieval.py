@@ -710,7 +710,7 @@ def _(points, edges, query, entry):
 
 @chapter.fault(
     "bm25_classic_idf",
-    "the logarithm without the 1 inside",
+    "nothing is added inside the logarithm",
     operation="bm25_idf",
     story=(
         "The form of the first papers: negative for a term in more than half of the "
@@ -890,7 +890,7 @@ def _first_places(one, start=1):
 
 @chapter.fault(
     "rrf_ranks_from_zero",
-    "the first place is 0",
+    "places are counted from zero",
     operation="rrf",
     story="Ranks taken from enumerate: every order on one list is the same.",
     made_for="rrf_worked",
@@ -1112,7 +1112,7 @@ def _(retrieved, relevant, *, k=None):
 
 @chapter.fault(
     "maxsim_zero_padding",
-    "what a mask leaves out has similarity 0",
+    "what a mask leaves out has similarity zero",
     operation="maxsim",
     story=(
         "Scores multiplied by the mask: right while similarities are positive, as in "

@@ -12,7 +12,11 @@ What the door does about numbers, so that the body is mathematics only:
 * float16 and bfloat16 are computed in float32 and returned in their own type, every
   other float or complex type is computed and returned as it is;
 * a scalar never decides the type: it enters as a Python number;
-* ``dtype=`` computes and returns in that type.
+* ``dtype=`` computes and returns in that type;
+* what is too small for the type is rounded to zero, whatever ``np.errstate`` says.
+
+What a parameter may be, the door reads from its annotation: one number, an array, True
+or False, a record such as a cache. Anything else is a ``ValueError`` that names it.
 """
 
 from __future__ import annotations
@@ -22,16 +26,18 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Complex
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ._kinds import HALF, UNREADABLE, misfit, named_in, one_number, what
+
 Array = NDArray[Any]
 R = TypeVar("R")
 
 FLOAT64 = np.dtype(np.float64)
-HALF = ("float16", "bfloat16")
 
 
 class StandIn(NamedTuple):
@@ -48,6 +54,16 @@ class Numeric(NamedTuple):
     name: str
     many: bool  # a sequence of arrays
     optional: bool  # None is its default, or one of its kinds
+    kind: Any  # "float", "float | Array", "Array", "Weights", or the class of a record
+
+
+class Option(NamedTuple):
+    """A parameter that the door passes on untouched, if it is what it should be."""
+
+    place: int
+    name: str
+    kind: str  # "float" or "bool"
+    optional: bool
 
 
 OPS: dict[str, Callable[..., Any]] = {}  # name -> plain function, filled at import
@@ -82,17 +98,7 @@ def op(
         if effects:
             EFFECTS.add(name)
         signature = inspect.signature(plain)
-        order = list(signature.parameters)
-        numeric = [
-            Numeric(
-                order.index(p.rstrip("*?")),
-                p.rstrip("*?"),
-                many=p.endswith("*"),
-                optional=p.endswith("?")
-                or signature.parameters[p.rstrip("*?")].default is None,
-            )
-            for p in floats.split()
-        ]
+        numeric, options = _parameters(plain, signature, floats)
 
         @functools.wraps(plain)
         def door(*args: Any, **kwargs: Any) -> R:
@@ -101,24 +107,30 @@ def op(
             stand_in = _stand_ins.get(name)
             if stand_in is not None and name in _busy():
                 stand_in = None  # inside a stand-in its own name is the reference
-            result_type = None
-            if numeric:
+            if not numeric:
+                return answer(stand_in, args, kwargs)
+            with np.errstate(under="ignore"):
                 args, kwargs, result_type = _admit(numeric, args, kwargs)
-            if validate is not None and not (stand_in and stand_in.unguarded):
-                try:
-                    validate(*args, **kwargs)
-                except TypeError:
-                    _bind(name, signature, args, kwargs)  # says it in our own words
-                    raise
-            if stand_in is None:
-                answer = plain(*args, **kwargs)
-            else:
-                _busy().add(name)
-                try:
-                    answer = stand_in.function(*args, **kwargs)
-                finally:
-                    _busy().discard(name)
-            return answer if result_type is None else _as_type(answer, result_type)
+                found = answer(stand_in, args, kwargs)
+                return found if result_type is None else _as_type(found, result_type)
+
+        def answer(stand_in: StandIn | None, args: Any, kwargs: dict[str, Any]) -> R:
+            try:
+                if not (stand_in and stand_in.unguarded):
+                    _allow(options, args, kwargs)
+                    if validate is not None:
+                        validate(*args, **kwargs)
+                if stand_in is None:
+                    return plain(*args, **kwargs)
+            except UNREADABLE as error:
+                _bind(name, signature, args, kwargs)
+                _explain(error, plain, args, kwargs)
+                raise
+            _busy().add(name)
+            try:
+                return stand_in.function(*args, **kwargs)
+            finally:
+                _busy().discard(name)
 
         if numeric:
             dtype = inspect.Parameter(
@@ -171,6 +183,53 @@ def _bind(
         raise TypeError(f"{name}: {error}; it is {name}{signature}") from None
 
 
+def _explain(
+    error: Exception, plain: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> None:
+    """ValueError for the argument that could not be read; nothing if all could."""
+    said = isinstance(error, ValueError)
+    if said and named_in(str(error), inspect.signature(plain).parameters):
+        return
+    if words := misfit(plain, args, kwargs, scalars=said):
+        raise ValueError(words) from error
+
+
+def _parameters(
+    plain: Callable[..., Any], signature: inspect.Signature, floats: str
+) -> tuple[list[Numeric], list[Option]]:
+    """What the door converts, and what it only looks at."""
+    marks = {p.rstrip("*?"): p for p in floats.split()}
+    numeric: list[Numeric] = []
+    options: list[Option] = []
+    for place, (name, parameter) in enumerate(signature.parameters.items()):
+        kind = str(parameter.annotation)
+        optional = parameter.default is None or kind.endswith(" | None")
+        kind = kind.removesuffix(" | None")
+        if name in marks:
+            many = marks[name].endswith("*")
+            kind = kind.removeprefix("Sequence[").removesuffix("]") if many else kind
+            record = plain.__globals__.get(kind)
+            known = record if isinstance(record, type) else kind
+            numeric.append(Numeric(place, name, many, optional, known))
+        elif kind in ("float", "bool"):
+            options.append(Option(place, name, kind, optional))
+    return numeric, options
+
+
+def _allow(options: list[Option], args: Any, kwargs: dict[str, Any]) -> None:
+    """One number where one is wanted; True or False where the choice is between two."""
+    for place, name, kind, optional in options:
+        if place >= len(args) and name not in kwargs:
+            continue
+        x = args[place] if place < len(args) else kwargs[name]
+        if x is None and optional:
+            continue
+        if kind == "float" and not one_number(x):
+            raise ValueError(f"{name} must be one number, got {what(x)}")
+        if kind == "bool" and not isinstance(x, (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, got {what(x)}")
+
+
 def _busy() -> set[str]:
     if not hasattr(_running, "names"):
         _running.names = set()
@@ -188,19 +247,22 @@ def _admit(
     asked: DTypeLike | None = kwargs.pop("dtype", None)
     slots: list[tuple[list[Any] | dict[str, Any], Any, str]] = []
     types: list[np.dtype[Any]] = []
-    for place, name, many, optional in numeric:
-        where: list[Any] | dict[str, Any] = given if place < len(given) else kwargs
-        key: Any = place if where is given else name
-        if where is kwargs and name not in kwargs or where[key] is None and optional:
+    for p in numeric:
+        where: list[Any] | dict[str, Any] = given if p.place < len(given) else kwargs
+        key: Any = p.place if where is given else p.name
+        if (
+            where is kwargs
+            and p.name not in kwargs
+            or where[key] is None
+            and p.optional
+        ):
             continue
-        where[key] = _numbers(name, where[key], many, types)
-        slots.append((where, key, name))
+        where[key] = _numbers(p, where[key], types)
+        slots.append((where, key, p.name))
     if asked is None and all(found is FLOAT64 for found in types):  # the usual case
         return tuple(given), kwargs, None
     found = np.result_type(*types) if types else FLOAT64
-    out = found if asked is None else np.dtype(asked)
-    if out.kind not in "fc" and out.name not in HALF:
-        raise ValueError(f"dtype must be a float or complex type, got {out}")
+    out = found if asked is None else _asked(asked)
     if found.kind == "c" and out.kind != "c":
         raise ValueError(f"dtype={out} cannot hold the complex numbers it was given")
     compute = np.dtype(np.float32) if out.name in HALF else out
@@ -209,30 +271,61 @@ def _admit(
     return tuple(given), kwargs, None if out == compute else out
 
 
-def _numbers(name: str, x: Any, many: bool, types: list[np.dtype[Any]]) -> Any:
+def _asked(dtype: DTypeLike) -> np.dtype[Any]:
+    try:
+        out = np.dtype(dtype)
+    except TypeError:
+        out = None
+    if out is None or out.kind not in "fc" and out.name not in HALF:
+        raise ValueError(f"dtype must be a float or complex type, got {dtype!r}")
+    return out
+
+
+def _numbers(p: Numeric, x: Any, types: list[np.dtype[Any]]) -> Any:
     """Arrays of numbers; note their types, a bare scalar's excepted."""
+    if p.many:
+        if not isinstance(x, (list, tuple)) and np.ndim(x) == 0:
+            raise ValueError(f"{p.name} must be a list of arrays, got {what(x)}")
+        one = p._replace(many=False)
+        return [_numbers(one, part, types) for part in x]
+    if p.kind == "Weights":  # entry by entry, None stays None
+        if not isinstance(x, Mapping):
+            raise ValueError(f"{p.name} must be a dictionary of arrays, got {what(x)}")
+        return {key: _entry(key, part, types) for key, part in x.items()}
+    if isinstance(p.kind, type):  # a record: part by part
+        if not isinstance(x, p.kind):
+            raise ValueError(f"{p.name} must be a {p.kind.__name__}, got {what(x)}")
+        parts = x._asdict().items()  # type: ignore[attr-defined]
+        return p.kind(*(_array(f"{p.name}.{part}", y, types) for part, y in parts))
+    if p.kind == "float" and not one_number(x, Complex):
+        raise ValueError(f"{p.name} must be one number, got {what(x)}")
+    a = _array(p.name, x, types)
+    if a.ndim:
+        return a
+    number = a.item()
+    return number if isinstance(number, complex) else float(number)
+
+
+def _entry(name: Any, x: Any, types: list[np.dtype[Any]]) -> Any:
+    """An entry of a dictionary of weights, or its list of such dictionaries."""
+    if name == "layers":
+        layers = Numeric(0, name, many=True, optional=False, kind="Weights")
+        return _numbers(layers, x, types)
+    return x if x is None else _array(str(name), x, types)
+
+
+def _array(name: str, x: Any, types: list[np.dtype[Any]]) -> Array:
+    """An array of numbers; note its type, unless it is one real number."""
     if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:  # the usual case
         types.append(FLOAT64)
         return x
-    if isinstance(x, Mapping):  # weights: entry by entry, None stays None
-        return {
-            key: part if part is None else _numbers(key, part, key == "layers", types)
-            for key, part in x.items()
-        }
-    if many:
-        if not isinstance(x, (list, tuple)):
-            raise ValueError(f"{name} must be a list of arrays, got {_what(x)}")
-        return [_numbers(name, part, False, types) for part in x]
-    if isinstance(x, tuple) and hasattr(x, "_fields"):  # a summary: part by part
-        return type(x)(*(_number_array(name, part, types) for part in x))
-    scalar = isinstance(x, (int, float, complex, np.generic))
-    if scalar or isinstance(x, np.ndarray) and x.ndim == 0:
-        number = _number_array(name, x, []).item()
-        return number if isinstance(number, complex) else float(number)
-    return _number_array(name, x, types)
+    a = _number_array(name, x)
+    if a.ndim or a.dtype.kind == "c":
+        types.append(a.dtype)
+    return a if a.ndim else a.astype(np.result_type(a, FLOAT64))
 
 
-def _number_array(name: str, x: Any, types: list[np.dtype[Any]]) -> Array:
+def _number_array(name: str, x: Any) -> Array:
     try:
         a = np.asarray(x)
     except ValueError as error:
@@ -240,13 +333,8 @@ def _number_array(name: str, x: Any, types: list[np.dtype[Any]]) -> Array:
     if a.dtype.kind in "iub":
         a = a.astype(np.float64)
     if a.dtype.kind not in "fc" and a.dtype.name not in HALF:
-        raise ValueError(f"{name} must hold numbers, got {_what(x)}")
-    types.append(a.dtype)
+        raise ValueError(f"{name} must hold numbers, got {what(x)}")
     return a
-
-
-def _what(x: Any) -> str:
-    return f"an array of {x.dtype}" if isinstance(x, np.ndarray) else repr(x)[:60]
 
 
 def _as_type(x: Any, dtype: np.dtype[Any]) -> Any:

@@ -39,7 +39,9 @@ def some_key(name: str, x: Array, axis: int) -> None:
 
 
 def axis_of(name: str, x: Any, axis: int) -> None:
-    """The axis exists."""
+    """The axis is one, and exists."""
+    if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool):
+        raise ValueError(f"axis must be an integer, got {axis!r}")
     if not -np.ndim(x) <= axis < np.ndim(x):
         raise ValueError(f"{name} has no axis {axis}: shape {np.shape(x)}")
 
@@ -60,13 +62,39 @@ def same(what: str, **sizes: int) -> None:
         raise ValueError(f"{what} must be one size, got {got}")
 
 
-def batch(**shapes: tuple[int, ...]) -> None:
-    """The axes in front broadcast."""
+def batch(**shapes: tuple[int, ...] | None) -> None:
+    """The axes in front broadcast; None stands for an argument that is not there."""
+    given = {name: shape for name, shape in shapes.items() if shape is not None}
     try:
-        np.broadcast_shapes(*shapes.values())
+        np.broadcast_shapes(*given.values())
     except ValueError:
-        got = ", ".join(f"{name}: {shape}" for name, shape in shapes.items())
+        got = ", ".join(f"{name}: {shape}" for name, shape in given.items())
         raise ValueError(f"axes in front do not broadcast: {got}") from None
+
+
+def fits_into(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Does an array of this shape broadcast to that one, and not beyond it?"""
+    try:
+        return np.broadcast_shapes(shape, whole) == whole
+    except ValueError:
+        return False
+
+
+def mask(allowed: Any, n_queries: int, n_keys: int) -> tuple[int, ...] | None:
+    """Boolean, (..., n_queries, n_keys), no row without a key; its axes in front."""
+    if allowed is None:
+        return None
+    allowed = np.asarray(allowed)
+    wanted = (n_queries, n_keys)
+    if allowed.dtype != bool:
+        raise ValueError(f"allowed must be boolean, got {allowed.dtype}")
+    if allowed.shape[-2:] != wanted:
+        raise ValueError(
+            f"allowed must be (n_queries, n_keys) = {wanted}, got {allowed.shape}"
+        )
+    if not np.all(allowed.any(axis=-1)):
+        raise ValueError("allowed has a row with no allowed key")
+    return allowed.shape[:-2]
 
 
 def within(low: float, high: float, **arrays: Any) -> None:

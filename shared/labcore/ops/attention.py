@@ -45,7 +45,6 @@ def _queries_and_keys(
     must.axes(2, q=q, k=k)
     must.finite(q=q, k=k)
     must.same("d_k, the last axis of q and k", q=q.shape[-1], k=k.shape[-1])
-    must.batch(q=q.shape[:-2], k=k.shape[:-2])
     if q.shape[-1] == 0:
         raise ValueError(f"q has no channels: shape {q.shape}")
     if scale is not None:
@@ -53,17 +52,8 @@ def _queries_and_keys(
         must.positive(scale=scale)
     if k.shape[-2] == 0:
         raise ValueError(f"k has no keys: shape {k.shape}")
-    if allowed is not None:
-        allowed = np.asarray(allowed)
-        wanted = (q.shape[-2], k.shape[-2])
-        if allowed.dtype != bool:
-            raise ValueError(f"allowed must be boolean, got {allowed.dtype}")
-        if allowed.shape[-2:] != wanted:
-            raise ValueError(
-                f"allowed must be (n_queries, n_keys) = {wanted}, got {allowed.shape}"
-            )
-        if not np.all(allowed.any(axis=-1)):
-            raise ValueError("allowed has a row with no allowed key")
+    masked = must.mask(allowed, q.shape[-2], k.shape[-2])
+    must.batch(q=q.shape[:-2], k=k.shape[:-2], allowed=masked)
 
 
 def _queries_keys_values(
@@ -76,6 +66,8 @@ def _queries_keys_values(
 ) -> None:
     _queries_and_keys(q, k, allowed=allowed, scale=scale)
     _values(k, v)
+    masked = None if allowed is None else np.shape(allowed)[:-2]
+    must.batch(q=q.shape[:-2], k=k.shape[:-2], v=v.shape[:-2], allowed=masked)
 
 
 def _values(k: Array, v: Array) -> None:
@@ -142,6 +134,9 @@ def _grouped(
         q[..., :1, :, :], k[..., :1, :, :], v[..., :1, :, :], scale=scale
     )
     must.finite(q=q, k=k, v=v)
+    masked = must.mask(allowed, q.shape[-2], k.shape[-2])
+    must.batch(q=q.shape[:-2], allowed=masked)
+    must.batch(q=q.shape[:-3], k=k.shape[:-3], v=v.shape[:-3])
 
 
 def _pages(block_table: Array, n_tokens: int, *, block_size: int) -> None:

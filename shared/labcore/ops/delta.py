@@ -28,6 +28,13 @@ def _gated(
             f"retention must be a number or have d_k = {S.shape[-2]} entries along its "
             f"last axis, one a row of S, got shape {np.shape(retention)}"
         )
+    must.batch(
+        S=S.shape[:-2],
+        k=k.shape[:-1],
+        v=v.shape[:-1],
+        beta=np.shape(beta),
+        retention=np.shape(retention)[:-1],
+    )
 
 
 def _sequence(
@@ -45,8 +52,8 @@ def _sequence(
     n = k.shape[-2]
     must.same("d_k", q=q.shape[-1], k=k.shape[-1])
     must.same("tokens", q=q.shape[-2], k=n, v=v.shape[-2], beta=beta.shape[-1])
-    must.batch(q=q.shape[:-2], k=k.shape[:-2], v=v.shape[:-2], beta=beta.shape[:-1])
     must.within(0.0, 2.0, beta=beta)
+    gates = None
     if retention is not None:
         must.axes(1, retention=retention)
         must.within(0.0, 1.0, retention=retention)
@@ -57,9 +64,11 @@ def _sequence(
         )
         if not per_step and not per_channel:
             raise ValueError(
-                f"retention must be (..., n) or (..., n, d_k) with n = {n} and "
-                f"d_k = {k.shape[-1]}, got {retention.shape}"
+                f"retention must be (..., n) or (..., n, d_k) with n = {n}, "
+                f"d_k = {k.shape[-1]} and as many axes in front as beta, {beta.shape}, "
+                f"got {retention.shape}"
             )
+        gates = retention.shape[: beta.ndim - 1]
     if initial is not None:
         must.finite(initial=initial)
         if initial.shape[-2:] != (k.shape[-1], v.shape[-1]):
@@ -67,6 +76,14 @@ def _sequence(
                 f"initial must be (..., d_k, d_v) = {(k.shape[-1], v.shape[-1])}, "
                 f"got {initial.shape}"
             )
+    must.batch(
+        q=q.shape[:-2],
+        k=k.shape[:-2],
+        v=v.shape[:-2],
+        beta=beta.shape[:-1],
+        retention=gates,
+        initial=None if initial is None else initial.shape[:-2],
+    )
 
 
 def _in_chunks(
@@ -152,7 +169,7 @@ def delta_attention(
     for t in range(k.shape[-2]):
         S = gated_write(S, k[..., t, :], v[..., t, :], beta[..., t], alpha[..., t, :])
         reads.append((q[..., t, None, :] @ S)[..., 0, :])
-    return np.stack(reads, axis=-2), S
+    return np.stack(reads, axis=-2) if reads else q @ S, S  # of no token, no read
 
 
 @op(_in_chunks, floats="q k v beta retention initial")
@@ -197,7 +214,7 @@ def delta_attention_chunked(
         reads.append((G * Q) @ S + np.tril(by_query) @ u)
         carried = D[..., -1, :, :] * K
         S = G[..., -1, :, None] * S + np.swapaxes(carried, -1, -2) @ u
-    return np.concatenate(reads, axis=-2), S
+    return np.concatenate(reads, axis=-2) if reads else q @ S, S  # no token, no read
 
 
 def _rows(k: Array, beta: Array, retention: Array | None) -> Array:

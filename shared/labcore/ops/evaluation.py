@@ -283,7 +283,7 @@ def brier(p: Array, y: Array) -> Array:
 
 
 @op(_binned)
-def calibration_table(p: Any, y: Any, *, bins: int = 10) -> list[CalibrationBin]:
+def calibration_table(p: Array, y: Array, *, bins: int = 10) -> list[CalibrationBin]:
     """What a reliability diagram draws: forecasts beside frequencies, by range.
 
     p, y: (n,) as :func:`brier`. Ranges of equal width; a forecast on the border

@@ -35,7 +35,6 @@ def _sequence(
     must.same("the number of keys and values", fk=fk.shape[-2], v=v.shape[-2])
     must.batch(fq=fq.shape[:-2], fk=fk.shape[:-2], v=v.shape[:-2])
     must.within(0.0, np.inf, fq=fq, fk=fk)
-    past = 0.0 if initial is None else initial.z[..., None, :]
     if initial is not None:
         must.finite(initial=initial.S)
         must.within(0.0, np.inf, initial=initial.z)
@@ -44,6 +43,19 @@ def _sequence(
                 f"initial must have S of shape (d_k, d_v) = "
                 f"{(fk.shape[-1], v.shape[-1])}, got {initial.S.shape}"
             )
+        if initial.z.shape[-1:] != fk.shape[-1:]:
+            raise ValueError(
+                f"initial must have z of shape (d_k,) = {fk.shape[-1:]}, "
+                f"got {initial.z.shape}"
+            )
+        must.batch(
+            fq=fq.shape[:-2],
+            fk=fk.shape[:-2],
+            v=v.shape[:-2],
+            initial=initial.S.shape[:-2],
+            z=initial.z.shape[:-1],
+        )
+    past = 0.0 if initial is None else initial.z[..., None, :]
     if causal:
         must.same("the number of queries and keys", fq=fq.shape[-2], fk=fk.shape[-2])
         mass = (fq * (past + fk.cumsum(axis=-2))).sum(axis=-1)
@@ -120,7 +132,8 @@ def kernel_attention_recurrent(
         z = z + fk[..., t, :]
         read = (fq[..., t, None, :] @ S)[..., 0, :]
         reads.append(read / (fq[..., t, :] * z).sum(axis=-1, keepdims=True))
-    return np.stack(reads, axis=-2), KernelState(S, z)
+    output = np.stack(reads, axis=-2) if reads else fq @ S  # of no token, no read
+    return output, KernelState(S, z)
 
 
 @op(_in_chunks, floats="fq fk v initial")
@@ -149,7 +162,8 @@ def kernel_attention_chunked(
         reads.append((weights @ x + q @ S) / mass)
         S = S + np.swapaxes(k, -1, -2) @ x
         z = z + k.sum(axis=-2)
-    return np.concatenate(reads, axis=-2), KernelState(S, z)
+    output = np.concatenate(reads, axis=-2) if reads else fq @ S  # no token, no read
+    return output, KernelState(S, z)
 
 
 def _start(fk: Array, v: Array, initial: KernelState | None) -> KernelState:

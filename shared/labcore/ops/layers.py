@@ -160,7 +160,7 @@ def layer_norm(
     bias: Array | None = None,
     eps: float = 1e-5,
 ) -> Array:
-    r"""Each row with mean 0 and variance 1, then stretched and moved.
+    r"""Each row with mean zero and variance one, then stretched and moved.
 
     $$y = \frac{x - \bar{x}}{\sqrt{\mathrm{var}(x) + \epsilon}} \odot w + b$$
 

@@ -270,11 +270,12 @@ def dpo_loss(
     *,
     beta: float,
 ) -> Array:
-    r"""The price of a pair of responses; log 2 where the policy is its reference.
+    r"""The price of a pair of responses: the larger the margin, the lower.
 
     $$L = -\log \sigma(\beta h) = \log\left(1 + e^{-\beta h}\right)$$
 
-    with the margin h of :func:`dpo_margin`. One loss a pair, nothing is averaged.
+    with the margin h of :func:`dpo_margin`: log 2 where the policy is its reference.
+    One loss a pair, nothing is averaged.
     beta > 0: how strongly the policy is held to the reference.
     Source: Rafailov et al. 2023.
 

@@ -47,18 +47,10 @@ def _latent(
     must.same("rank", c_kv=c_kv.shape[-1], w_uk=w_uk.shape[-1], w_uv=w_uv.shape[-1])
     must.same("n_queries", q_nope=q_nope.shape[-2], q_rope=q_rope.shape[-2])
     must.same("n_keys", c_kv=c_kv.shape[-2], k_rope=k_rope.shape[-2])
-    must.batch(**{name: x.shape[:-2] for name, x in named.items()})
     if c_kv.shape[-2] == 0:
         raise ValueError(f"c_kv has no keys: shape {c_kv.shape}")
-    if allowed is not None:
-        wanted = (q_nope.shape[-2], c_kv.shape[-2])
-        if np.asarray(allowed).dtype != bool or np.shape(allowed)[-2:] != wanted:
-            raise ValueError(
-                f"allowed must be boolean (n_queries, n_keys) = {wanted}, "
-                f"got {np.asarray(allowed).dtype} {np.shape(allowed)}"
-            )
-        if not np.all(np.any(allowed, axis=-1)):
-            raise ValueError("allowed has a row with no allowed key")
+    masked = must.mask(allowed, q_nope.shape[-2], c_kv.shape[-2])
+    must.batch(**{name: x.shape[:-2] for name, x in named.items()}, allowed=masked)
 
 
 def _cache(kv_rank: int, d_rope: int, *, layers: int = 1) -> None:

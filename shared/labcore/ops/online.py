@@ -37,6 +37,7 @@ def _chunk(scores: Array, values: Array) -> None:
     must.axes(2, values=values)
     must.finite(values=values)
     must.same("number of keys", scores=scores.shape[-1], values=values.shape[-2])
+    must.batch(scores=scores.shape[:-1], values=values.shape[:-2])
 
 
 def _chunks(score_chunks: Sequence[Array], value_chunks: Sequence[Array]) -> None:
@@ -53,8 +54,12 @@ def _chunks(score_chunks: Sequence[Array], value_chunks: Sequence[Array]) -> Non
 
 def _summary(**summaries: SoftmaxSummary) -> None:
     for name, summary in summaries.items():
-        if not isinstance(summary, SoftmaxSummary):
-            raise ValueError(f"{name} must be a SoftmaxSummary, got {summary!r}")
+        maximum, mass, weighted = map(np.shape, summary)
+        if maximum != mass or not weighted or not must.fits_into(mass, weighted[:-1]):
+            raise ValueError(
+                f"{name} must have a maximum (...), a mass (...) and a weighted sum "
+                f"(..., d_v), got {maximum}, {mass} and {weighted}"
+            )
         must.scores(f"{name}.maximum", summary.maximum)
         must.within(0.0, np.inf, **{f"{name}.mass": summary.mass})
         must.finite(
@@ -65,7 +70,7 @@ def _summary(**summaries: SoftmaxSummary) -> None:
 def _two_summaries(a: SoftmaxSummary, b: SoftmaxSummary) -> None:
     _summary(a=a, b=b)
     must.same("d_v", a=np.shape(a.weighted)[-1], b=np.shape(b.weighted)[-1])
-    must.batch(a=np.shape(a.maximum), b=np.shape(b.maximum))
+    must.batch(a=np.shape(a.weighted)[:-1], b=np.shape(b.weighted)[:-1])
 
 
 def _has_mass(summary: SoftmaxSummary) -> None:

@@ -414,7 +414,7 @@ def greedy_graph_search(
     edges: Edges,
     query: Sequence[float],
     *,
-    entry: Any,
+    entry: Hashable,
     beam: int = 1,
 ) -> list[tuple[Any, float]]:
     """Walk a graph of neighbours towards the query, keeping the best few seen.

@@ -40,7 +40,7 @@ def _rotated(
     if p.dtype.kind not in "iuf":
         raise ValueError(f"positions must be numbers, got {p.dtype}")
     must.finite(positions=p)
-    if p.ndim and (x.ndim < 2 or p.shape[-1] not in (1, x.shape[-2])):
+    if not must.fits_into(p.shape, x.shape[:-1]):
         raise ValueError(
             f"positions must be one number or one a row of x with shape {x.shape}, "
             f"got shape {p.shape}"
@@ -62,6 +62,7 @@ def _rotated_attention(
     _queries_keys_values(q, k, v, allowed=allowed)
     must.same("the number of queries and keys", q=q.shape[-2], k=k.shape[-2])
     _rotated(q, positions, base=base, layout=layout)
+    _rotated(k, positions, base=base, layout=layout)
 
 
 @op(_angle, floats="angle")

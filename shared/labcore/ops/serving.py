@@ -507,11 +507,12 @@ def littles_law(rate: float, time: float) -> float:
 def queue_trace(
     arrivals: Sequence[float], departures: Sequence[float], *, horizon: float
 ) -> QueueTrace:
-    """Averages of what was seen from 0 to the horizon, each measured by itself.
+    """Averages of what was seen up to the horizon, each measured by itself.
 
-    arrivals, departures: times of each visit, in the same order. L is the number
-    inside, averaged over time by counting between events; rate is visits a second; W
-    is the mean visit. Raises ValueError where someone is still inside at the horizon.
+    arrivals, departures: times of each visit, from 0 on, in the same order. L is the
+    number inside, averaged over time by counting between events; rate is visits a
+    second; W is the mean visit. Raises ValueError where someone is still inside at the
+    horizon.
 
     >>> queue_trace([0, 1, 2], [3, 3, 5], horizon=5).L
     1.6

@@ -40,6 +40,9 @@ def _round(
     p: Array, q: Array, draft_tokens: Sequence[int], uniforms: Sequence[float]
 ) -> None:
     must.axes(2, p=p, q=q)
+    for name, laws in (("p", p), ("q", q)):
+        if laws.ndim > 2:
+            raise ValueError(f"{name} must be of one round, got shape {laws.shape}")
     must.probabilities(p=p, q=q)
     must.same("the vocabulary", p=p.shape[-1], q=q.shape[-1])
     gamma = len(draft_tokens)

@@ -92,9 +92,7 @@ def record_receipt(path: Place, key: str, result: str) -> str:
     'done'
     """
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute(
-            "CREATE TABLE IF NOT EXISTS receipt (key TEXT PRIMARY KEY, result TEXT)"
-        )
+        db.execute("CREATE TABLE IF NOT EXISTS receipt (key TEXT PRIMARY KEY, result)")
         db.execute("INSERT OR IGNORE INTO receipt VALUES (?, ?)", (key, result))
         [found] = db.execute("SELECT result FROM receipt WHERE key = ?", (key,))
         return found[0]
