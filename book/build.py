@@ -2,6 +2,7 @@
 
     python book/build.py            only what changed
     python book/build.py --fresh    all pages anew (outputs may come from the cache)
+    python book/build.py --check    only what can be seen before anything runs
 
 The last line is the page to open, or what went wrong.
 """
@@ -107,6 +108,7 @@ def fail(reasons: str) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fresh", action="store_true", help="write all pages anew")
+    parser.add_argument("--check", action="store_true", help="only read, run nothing")
     options = parser.parse_args()
     if options.fresh:
         shutil.rmtree(SITE, ignore_errors=True)
@@ -117,6 +119,9 @@ def main() -> int:
 
     if wrong := before():
         return fail("\n".join(wrong))
+    if options.check:
+        print("Pages, settings and contents are clean.")
+        return 0
     good, said = run_sphinx()
     if not good:
         return fail(said)

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(suite: str, out: Path | None) -> dict[str, Any]:
     """Run one suite and keep what it printed; what there is to say about it."""
     program, *arguments = SUITES[suite]
-    command = [sys.executable, str(HERE / program), *arguments]
+    command = [sys.executable, *where(program), *arguments]
     try:
         ran = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
         status, printed, complained = ran.returncode, ran.stdout, ran.stderr
@@ -83,6 +83,13 @@ def run(suite: str, out: Path | None) -> dict[str, Any]:
         "status": status or (0 if whole else 1),
         "sha256": hashlib.sha256(printed).hexdigest() if whole else None,
     }
+
+
+def where(program: str) -> list[str]:
+    """Its file; inside the .pyz there are no files, and the .pyz is told its name."""
+    if HERE.is_dir():
+        return [str(HERE / program)]
+    return [str(HERE), program.removesuffix(".py")]
 
 
 def is_json(printed: bytes) -> bool:

@@ -32,7 +32,7 @@ def written_out(S, k, v, beta, retention):
     rows = np.asarray(retention)
     S = S * (rows[..., :, None] if rows.ndim else rows)
     error = v - (k[..., None, :] @ S)[..., 0, :]
-    return S + np.asarray(beta)[..., None, None] * (
+    return S + np.asarray(beta, S.dtype)[..., None, None] * (
         k[..., :, None] * error[..., None, :]
     )
 

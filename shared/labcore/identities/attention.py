@@ -17,7 +17,23 @@ from ..ops.attention import (
     kv_head_of,
     paged_positions,
 )
-from ._check import Chapter, Inputs, Rng, nothing
+from ..ops.delta import (
+    delta_attention,
+    delta_attention_chunked,
+    delta_write,
+    gated_write,
+)
+from ..ops.kernel import (
+    kernel_attention,
+    kernel_attention_chunked,
+    kernel_attention_recurrent,
+)
+from ..ops.mla import mla_absorbed, mla_explicit
+from ..ops.online import blockwise_attention, finish, merge, summarize
+from ..ops.rope import rope
+from ..ops.softmax import log_softmax, logsumexp, softmax
+from ..ops.speculative import speculative_distribution
+from ._check import Chapter, Inputs, Rng, _arrays, nothing
 
 chapter = Chapter("attention-and-caching", "Attention and caching", "The identities")
 
@@ -59,6 +75,21 @@ def a_pool(rng: Rng, size: int) -> Inputs:
         "block_size": block_size,
         "pool": rng.normal(size=((blocks + 2) * block_size, 2 * size + 3)),
     }
+
+
+def in_float32(rng: Rng, size: int) -> Inputs:
+    """float32 numbers that all main operations of Part I can be run on."""
+    n, d, d_v = size + 3, 2 * size + 2, size + 1
+    drawn = {
+        "q": rng.normal(size=(n, d)),
+        "k": rng.normal(size=(n, d)) / np.sqrt(d),
+        "v": rng.normal(size=(n, d_v)),
+        "S": rng.normal(size=(d, d_v)),
+        "W": rng.normal(size=(d, d)),
+        "beta": rng.uniform(0.3, 0.9, size=n),
+        "retention": rng.uniform(0.4, 0.9, size=(n, d)),
+    }
+    return {name: x.astype(np.float32) for name, x in drawn.items()}
 
 
 # ---- What must hold ---------------------------------------------------------------
@@ -323,6 +354,58 @@ def _():
     return lambda: causal_mask(2, 5, offset=0), "offset must be"
 
 
+@chapter.check(
+    "float32_stays_float32",
+    "What comes in as float32 is computed in float32 and comes out as float32.",
+    draw=in_float32,
+    kind="exact",
+)
+def _(**numbers):
+    narrow = _main_operations(**numbers)
+    wide = _main_operations(**{name: x.astype(float) for name, x in numbers.items()})
+    got = [f"{name} in {_precision(narrow[name], wide[name])}" for name in narrow]
+    return got, [f"{name} in float32" for name in narrow]
+
+
+def _main_operations(q, k, v, S, W, beta, retention):
+    scores, fq, fk = q @ k.T, np.exp(q), np.exp(k)
+    pieces = summarize(scores[:, :2], v[:2]), summarize(scores[:, 2:], v[2:])
+    one, gates = (S, k[0], v[0], float(beta[0])), {"retention": retention, "initial": S}
+    latent = q, q[:, :2], k, k[:, :2], W, S.T
+    return {
+        "softmax": softmax(q),
+        "log_softmax": log_softmax(q),
+        "logsumexp": logsumexp(q),
+        "attention": attention(q, k, v),
+        "causal_attention_cached": causal_attention_cached(q, k, v, chunk=2),
+        "merge": finish(merge(*pieces)),
+        "blockwise_attention": blockwise_attention(q, k, v, block=2),
+        "kernel_attention": kernel_attention(fq, fk, v),
+        "kernel_attention_recurrent": kernel_attention_recurrent(fq, fk, v),
+        "kernel_attention_chunked": kernel_attention_chunked(fq, fk, v, chunk=2),
+        "delta_write": delta_write(*one),
+        "gated_write": gated_write(*one, retention[0]),
+        "delta_attention": delta_attention(q, k, v, beta, **gates),
+        "delta_attention_chunked": delta_attention_chunked(
+            q, k, v, beta, chunk=2, **gates
+        ),
+        "rope": rope(q, np.arange(len(q))),
+        "mla_explicit": mla_explicit(*latent),
+        "mla_absorbed": mla_absorbed(*latent),
+        "speculative_distribution": speculative_distribution(
+            *(f / f.sum(axis=-1, keepdims=True) for f in (fq, fk))
+        ),
+    }
+
+
+def _precision(narrow, wide):
+    """The type of a result, and whether it has the digits that the type can hold."""
+    parts = list(zip(_arrays(narrow), _arrays(wide), strict=True))
+    types = " and ".join(sorted({str(a.dtype) for a, _ in parts}))
+    lost = any(np.abs(a - w).max() > 1e-5 * np.abs(w).max() for a, w in parts)
+    return types + ", without its digits" * lost
+
+
 # ---- How it breaks ----------------------------------------------------------------
 
 
@@ -440,7 +523,7 @@ def _(q, k, *, allowed=None, scale=None):
     stays_green="future_perturbation",
 )
 def _(q, k, *, allowed=None, scale=None):
-    scale = 1.0 / np.sqrt(q.shape[-1]) if scale is None else scale
+    scale = 1.0 / float(np.sqrt(q.shape[-1])) if scale is None else scale
     scores = scale * (q @ np.swapaxes(k, -1, -2))
     if allowed is not None:
         scores = np.where(allowed, scores, -np.inf)
@@ -500,7 +583,7 @@ def _(q, k, *, allowed=None, scale=None):
     stays_green="future_perturbation",
 )
 def _(q, k, *, allowed=None, scale=None):
-    scale = 1.0 / np.sqrt(q.shape[-1]) if scale is None else scale
+    scale = 1.0 / float(np.sqrt(q.shape[-1])) if scale is None else scale
     scores = scale * (q @ np.swapaxes(k, -1, -2))
     if allowed is not None:
         scores = np.where(allowed, scores, -1e9)
@@ -673,3 +756,19 @@ def _(n_query_heads, n_kv_heads):
 )
 def _(block_table, n_tokens, *, block_size):
     return paged_positions(np.sort(block_table), n_tokens, block_size=block_size)
+
+
+@chapter.fault(
+    "scale_widens",
+    "the scale is a float64 of NumPy, and what it multiplies becomes one",
+    operation="attention_weights",
+    story=(
+        "Since NumPy 2 the square root of a number has a type that wins over float32 "
+        "(NEP 50): the digits are right, in twice the memory."
+    ),
+    made_for="float32_stays_float32",
+    stays_green="attention_two_keys",
+)
+def _(q, k, *, allowed=None, scale=None):
+    scale = 1.0 / np.sqrt(q.shape[-1]) if scale is None else np.float64(scale)
+    return attention_weights(q * scale, k, allowed=allowed, scale=1.0)

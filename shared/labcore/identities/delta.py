@@ -305,6 +305,65 @@ def _(q, k, v, beta, initial):
     return (delta_attention(q, k, v, beta), chunked), (want, want)
 
 
+@chapter.check(
+    "delta_overshoots",
+    "With a unit key and beta above one, a read passes the value that is written.",
+    draw=one_write,
+)
+def _(S, k, v, beta):
+    # (1 - b) old + b v with b = 1 + beta.
+    old = k @ S
+    got = k @ delta_write(S, k, v, 1 + beta), k @ gated_write(S, k, v, 1 + beta, 0.5)
+    return got, (v + beta * (v - old), v + beta * (v - 0.5 * old))
+
+
+@chapter.check(
+    "gated_long_key",
+    "A key of length 2 overshoots after a decay too: it reads 17 where 5 was written.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # Decayed: I/2. Read by k = (2, 0): (1, 0). Error: (4, 0). k error^T: [[8, 0],
+    # [0, 0]]; k then reads 2 * 8.5.
+    got = gated_write(np.eye(2), np.array([2.0, 0.0]), np.array([5.0, 0.0]), 1.0, 0.5)
+    return got, np.array([[8.5, 0.0], [0.0, 0.5]])
+
+
+@chapter.check(
+    "delta_any_key_and_beta",
+    "Sequences take keys of any length and betas up to two, as single writes do.",
+    draw=a_channel_gated_sequence,
+)
+def _(q, k, v, beta, initial, retention):
+    k, beta = 1.25 * k, 2.0 * beta
+    S, reads = initial, []
+    for t in range(k.shape[1]):
+        S = retention[:, t, :, None] * S
+        error = v[:, t] - np.einsum("bc,bcd->bd", k[:, t], S)
+        S = S + beta[:, t, None, None] * k[:, t, :, None] * error[:, None, :]
+        reads.append(np.einsum("bc,bcd->bd", q[:, t], S))
+    options = {"retention": retention, "initial": initial}
+    one_by_one = delta_attention(q, k, v, beta, **options)
+    in_chunks = delta_attention_chunked(q, k, v, beta, chunk=3, **options)
+    want = np.stack(reads, axis=1), S
+    return (one_by_one, in_chunks), (want, want)
+
+
+@chapter.check(
+    "delta_no_tokens",
+    "A sequence without a token reads nothing and leaves the state as it was.",
+    draw=a_gated_sequence,
+    kind="exact",
+)
+def _(q, k, v, beta, initial, retention):
+    none = q[:, :0], k[:, :0], v[:, :0], beta[:, :0]
+    options = {"retention": retention[:, :0], "initial": initial}
+    want = np.zeros((len(q), 0, v.shape[-1])), initial
+    in_chunks = delta_attention_chunked(*none, chunk=2, **options)
+    return (delta_attention(*none, **options), in_chunks), (want, want)
+
+
 # ---- How it breaks ----------------------------------------------------------------
 
 
@@ -334,7 +393,8 @@ def _(S, k, v, beta, retention):
 def _(S, k, v, beta, retention):
     error = v - (k[..., None, :] @ S)[..., 0, :]
     correction = k[..., :, None] * error[..., None, :]
-    return _column(retention) * S + np.asarray(beta)[..., None, None] * correction
+    b = np.asarray(beta, S.dtype)[..., None, None]
+    return _column(retention) * S + b * correction
 
 
 @chapter.fault(
@@ -389,7 +449,7 @@ def _(S, k, v, beta, retention):
     stays_green="delta_orthogonal_read",
 )
 def _(S, k, v, beta):
-    b = np.asarray(beta)[..., None, None]
+    b = np.asarray(beta, S.dtype)[..., None, None]
     return S + b * (k[..., :, None] * v[..., None, :])
 
 
@@ -434,7 +494,8 @@ def _(S, k, v, beta):
 )
 def _(S, k, v, beta):
     error = v - (k[..., None, :] @ S)[..., 0, :]
-    return S + np.asarray(beta)[..., None, None] * error[..., None, :]
+    b = np.asarray(beta, S.dtype)[..., None, None]
+    return S + b * error[..., None, :]
 
 
 @chapter.fault(
@@ -561,13 +622,13 @@ def _(q, k, v, beta, *, chunk, retention=None, initial=None):
 )
 def _(S, k, v, beta):
     error = v - (k[..., None, :] @ S)[..., 0, :]
-    b = np.asarray(beta)[..., None, None]
+    b = np.asarray(beta, S.dtype)[..., None, None]
     return S + b * (k[..., :, None] * error[..., None, :])
 
 
 def _column(retention):
     rows = np.asarray(retention)
-    return rows[..., :, None] if rows.ndim else rows
+    return rows[..., :, None] if rows.ndim else retention
 
 
 @chapter.fault(
@@ -581,3 +642,109 @@ def _column(retention):
 def _(q, k, v, beta, *, retention=None, initial=None):
     start = 1.0 + _start(k, v) if initial is None else initial
     return delta_attention(q, k, v, beta, retention=retention, initial=start)
+
+
+@chapter.fault(
+    "delta_clips_beta",
+    "a beta above one is taken for one",
+    operation="delta_write",
+    story=(
+        "A gate that is a sigmoid never exceeds one. Twice a sigmoid, which lets a "
+        "write reflect the state, does (flash-linear-attention pull request 919)."
+    ),
+    made_for="delta_overshoots",
+    stays_green="delta_partial_write",
+)
+def _(S, k, v, beta):
+    return delta_write(S, k, v, np.minimum(beta, 1.0))
+
+
+@chapter.fault(
+    "gated_clips_beta",
+    "where there is a decay, a beta above one is taken for one",
+    operation="gated_write",
+    story="One of two kernels learns of negative eigenvalues, and the other does not.",
+    made_for="delta_overshoots",
+    stays_green="gated_worked_matrix",
+)
+def _(S, k, v, beta, retention):
+    return gated_write(S, k, v, np.minimum(beta, 1.0), retention)
+
+
+@chapter.fault(
+    "gated_normalises_key",
+    "the key is normalised inside the gated write",
+    operation="gated_write",
+    story=(
+        "Where keys are normalised moves from the layer into the kernel with an "
+        "option, one call at a time (Megatron-LM pull request 5396)."
+    ),
+    made_for="gated_long_key",
+    stays_green="gated_worked_matrix",
+)
+def _(S, k, v, beta, retention):
+    k = k / np.linalg.norm(k, axis=-1, keepdims=True)
+    return gated_write(S, k, v, beta, retention)
+
+
+@chapter.fault(
+    "delta_sequence_normalises_keys",
+    "a sequence normalises its keys before it writes",
+    operation="delta_attention",
+    story="Tests that draw unit keys, as most do, cannot tell.",
+    made_for="delta_any_key_and_beta",
+    stays_green="delta_attention_unrolled",
+)
+def _(q, k, v, beta, *, retention=None, initial=None):
+    k = k / np.linalg.norm(k, axis=-1, keepdims=True)
+    return delta_attention(q, k, v, beta, retention=retention, initial=initial)
+
+
+@chapter.fault(
+    "delta_chunk_clips_beta",
+    "in chunks, a beta above one is taken for one",
+    operation="delta_attention_chunked",
+    story="The fast form is written for sigmoid gates; the slow one, its test, too.",
+    made_for="delta_any_key_and_beta",
+    stays_green="kda_chunked",
+)
+def _(q, k, v, beta, *, chunk, retention=None, initial=None):
+    beta = np.minimum(beta, 1.0)
+    return delta_attention_chunked(
+        q, k, v, beta, chunk=chunk, retention=retention, initial=initial
+    )
+
+
+@chapter.fault(
+    "delta_no_tokens_reset",
+    "a sequence without a token gives back a fresh state",
+    operation="delta_attention_chunked",
+    story=(
+        "The loop over chunks does not run, and neither does what loads the state: "
+        "the form in chunks and the recurrence disagreed in public (attention-gym "
+        "pull request 419)."
+    ),
+    made_for="delta_no_tokens",
+    stays_green="gated_chunked",
+)
+def _(q, k, v, beta, *, chunk, retention=None, initial=None):
+    start = initial if k.shape[-2] else None
+    return delta_attention_chunked(
+        q, k, v, beta, chunk=chunk, retention=retention, initial=start
+    )
+
+
+@chapter.fault(
+    "gated_state_in_half",
+    "a float32 state is kept in float16 between two writes",
+    operation="gated_write",
+    story=(
+        "A state is rewritten at every token, unlike a cache, and so is its rounding: "
+        "engines let the state have a wider type than the model, or forget to."
+    ),
+    made_for="float32_stays_float32",
+    stays_green="gated_worked_matrix",
+)
+def _(S, k, v, beta, retention):
+    kept = S.astype(np.float16).astype(S.dtype) if S.dtype == np.float32 else S
+    return gated_write(kept, k, v, beta, retention)

@@ -234,6 +234,20 @@ def _():
     return elu_plus_one([-1.0, 0.5, 2.0]), np.array(want)
 
 
+@chapter.check(
+    "kernel_no_tokens",
+    "A sequence without a token reads nothing and leaves the state as it was.",
+    draw=a_sequence,
+    kind="exact",
+)
+def _(fq, fk, v):
+    none = fq[:, :0], fk[:, :0], v[:, :0]
+    state = KernelState(np.swapaxes(fk, -1, -2) @ v, fk.sum(axis=-2))
+    want = np.zeros((len(v), 0, v.shape[-1])), state
+    in_chunks = kernel_attention_chunked(*none, chunk=2, initial=state)
+    return (kernel_attention_recurrent(*none, initial=state), in_chunks), (want, want)
+
+
 # ---- How it breaks ----------------------------------------------------------------
 
 
@@ -468,7 +482,7 @@ def _(x):
 )
 def _(fq, fk, v, *, causal=True):
     q, k = (np.where(f < 1, np.log(f), f - 1) for f in (fq, fk))
-    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    scores = q @ np.swapaxes(k, -1, -2) / float(np.sqrt(q.shape[-1]))
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights = np.tril(weights) if causal else weights
     return (weights @ v) / weights.sum(axis=-1, keepdims=True)
@@ -499,3 +513,19 @@ def _(fq, fk, v, *, causal=True):
 )
 def _(x):
     return np.where(x < 1, np.exp(np.minimum(x, 0.0)), x + 1.0)
+
+
+@chapter.fault(
+    "kernel_no_tokens_reset",
+    "a sequence without a token gives back a fresh state",
+    operation="kernel_attention_recurrent",
+    story=(
+        "A loop that never runs, and a state that is only loaded inside it; an empty "
+        "request of a batch is the one to meet it (mamba pull request 920)."
+    ),
+    made_for="kernel_no_tokens",
+    stays_green="kernel_state_handover",
+)
+def _(fq, fk, v, *, initial=None):
+    start = initial if fk.shape[-2] else None
+    return kernel_attention_recurrent(fq, fk, v, initial=start)

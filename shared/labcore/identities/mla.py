@@ -318,7 +318,7 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv):
 def _read(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, width, rotary=1.0):
     scores = q_nope @ w_uk @ c_kv.swapaxes(-1, -2)
     scores = scores + rotary * (q_rope @ k_rope.swapaxes(-1, -2))
-    return scores, scores / np.sqrt(width)
+    return scores, scores / float(np.sqrt(width))
 
 
 def _finished(scores_and_scaled, c_kv, w_uv, allowed):
@@ -391,7 +391,7 @@ def _(q_nope, q_rope, c_kv, k_rope, w_uk, w_uv, *, allowed=None):
     )
     rotary = q_rope @ k_rope.swapaxes(-1, -2)
     parts = [
-        _finished((s, s / np.sqrt(width)), c_kv, w_uv, allowed)
+        _finished((s, s / float(np.sqrt(width))), c_kv, w_uv, allowed)
         for s in (content, rotary)
     ]
     weights = (parts[0].weights + parts[1].weights) / 2

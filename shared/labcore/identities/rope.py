@@ -256,6 +256,36 @@ def _():
     return lambda: rope([1.0, 2.0, 3.0], 1), "x"
 
 
+@chapter.check(
+    "rope_other_base",
+    "At base 16, position 2 turns two planes by 2 and by 1/2, in both layouts.",
+    draw=nothing,
+    kind="value",
+)
+def _():
+    # 16 ** (-2 i / 4) = 4 ** -i, twice. The cosine and the sine of 2 and of 1/2.
+    c, s = (
+        [-0.4161468365471424, 0.8775825618903728],
+        [
+            0.9092974268256817,
+            0.479425538604203,
+        ],
+    )
+    pairs = rope([1.0, 0.0, 1.0, 0.0], 2, base=16.0)
+    halves = rope([1.0, 1.0, 0.0, 0.0], 2, base=16.0, layout="half")
+    return (pairs, halves), (np.array([c[0], s[0], c[1], s[1]]), np.array([*c, *s]))
+
+
+@chapter.check(
+    "rope_between_positions",
+    "Positions need not be whole: turning twice by a half of each is turning once.",
+    draw=a_head,
+)
+def _(q, k, v, positions):
+    half = positions / 2
+    return rope(rope(q, half), half), rope(q, positions)
+
+
 # ---- How it breaks ----------------------------------------------------------------
 
 
@@ -368,7 +398,8 @@ def _(x, positions, *, base=10000.0, layout="interleaved"):
 def _(x, positions, *, base=10000.0, layout="interleaved"):
     p = np.asarray(positions, float)
     longer = 1.0 + p / 10.0 if p.ndim else np.ones_like(p)
-    return rope(x, positions, base=base, layout=layout) * longer[..., None]
+    turned = rope(x, positions, base=base, layout=layout)
+    return turned * longer[..., None].astype(x.dtype)
 
 
 @chapter.fault(
@@ -536,3 +567,45 @@ def _(x, positions, *, base=10000.0, layout="interleaved"):
     even = x.shape[-1] // 2 * 2
     turned = rope(x[..., :even], positions, base=base, layout=layout)
     return np.concatenate([turned, x[..., even:]], axis=-1)
+
+
+@chapter.fault(
+    "rope_base_not_passed_on",
+    "the base is taken and not handed to the frequencies",
+    operation="rope",
+    story=(
+        "A model trained at base 5,000,000 and run at 10,000: its configuration has "
+        "the right one, and nobody reads it (candle pull request 3746)."
+    ),
+    made_for="rope_other_base",
+    stays_green="rope_worked",
+)
+def _(x, positions, *, base=10000.0, layout="interleaved"):
+    return rope(x, positions, layout=layout)
+
+
+@chapter.fault(
+    "rope_whole_positions",
+    "positions are cut to whole numbers",
+    operation="rope",
+    story=(
+        "An index into a table of cosines is whole. Position interpolation, which "
+        "squeezes a long text into the positions of a short one, asks between."
+    ),
+    made_for="rope_between_positions",
+    stays_green="rope_worked",
+)
+def _(x, positions, *, base=10000.0, layout="interleaved"):
+    return rope(x, np.asarray(positions).astype(int), base=base, layout=layout)
+
+
+@chapter.fault(
+    "rope_table_widens",
+    "vectors are multiplied by a table of cosines in float64",
+    operation="rope",
+    story="Angles must be float64; cosines that stay so widen all that comes after.",
+    made_for="float32_stays_float32",
+    stays_green="rope_worked",
+)
+def _(x, positions, *, base=10000.0, layout="interleaved"):
+    return rope(x * np.float64(1.0), positions, base=base, layout=layout)

@@ -210,6 +210,18 @@ def _():
     return got, (np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.0, 0.0]))
 
 
+@chapter.check(
+    "softmax_along_any_axis",
+    "Down the columns of a table they are what they are along the rows on its side.",
+    draw=rows_of_scores,
+)
+def _(x):
+    small = np.exp(x)
+    mass = small.sum(axis=-1)
+    got = softmax(x.T, axis=0), log_softmax(x.T, axis=0), logsumexp(x.T, axis=0)
+    return got, (small.T / mass, x.T - np.log(mass), np.log(mass))
+
+
 # ---- How it breaks ----------------------------------------------------------------
 
 
@@ -292,7 +304,7 @@ def _(x, axis=-1):
     stays_green="softmax_log_odds",
 )
 def _(x, axis=-1):
-    return logsumexp(x, axis) - np.log(max(x.shape[axis], 1))
+    return logsumexp(x, axis) - float(np.log(max(x.shape[axis], 1)))
 
 
 @chapter.fault(
@@ -436,3 +448,62 @@ def _(x, axis=-1):
 )
 def _(logits, t):
     return softmax(logits / t)
+
+
+@chapter.fault(
+    "softmax_ignores_axis",
+    "whatever axis is asked for, the last one is taken",
+    operation="softmax",
+    story=(
+        "A module that stores its axis and never reads it (aprender pull request "
+        "2152): attention, whose keys come last, cannot notice."
+    ),
+    made_for="softmax_along_any_axis",
+    stays_green="softmax_near_1000",
+)
+def _(x, axis=-1):
+    return softmax(x)
+
+
+@chapter.fault(
+    "log_softmax_ignores_axis",
+    "whatever axis is asked for, the log-softmax is taken along the last one",
+    operation="log_softmax",
+    story=(
+        "Rows where columns are meant, and probabilities all the same: a tutorial "
+        "trained for years along the wrong axis (pytorchfundamentals pull request 21)."
+    ),
+    made_for="softmax_along_any_axis",
+    stays_green="log_softmax_is_the_log",
+)
+def _(x, axis=-1):
+    return log_softmax(x)
+
+
+@chapter.fault(
+    "logsumexp_ignores_axis",
+    "whatever axis is asked for, the sum runs over the last one",
+    operation="logsumexp",
+    story="A square table keeps its shape, and so no shape gives it away.",
+    made_for="softmax_along_any_axis",
+    stays_green="logsumexp_of_parts",
+)
+def _(x, axis=-1):
+    return logsumexp(x)
+
+
+@chapter.fault(
+    "softmax_in_half",
+    "float32 scores are rounded to float16 on the way",
+    operation="softmax",
+    story=(
+        "A sum taken in the narrow type of a model (mxnet issue 14072). Whoever tests "
+        "in float64 never meets it."
+    ),
+    made_for="float32_stays_float32",
+    stays_green="attention_rows_sum_to_one",
+)
+def _(x, axis=-1):
+    if x.dtype != np.float32:
+        return softmax(x, axis)
+    return softmax(x.astype(np.float16), axis).astype(np.float32)

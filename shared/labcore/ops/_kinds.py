@@ -21,6 +21,8 @@ UNREADABLE = (TypeError, AttributeError, LookupError, ValueError)
 
 def one_number(x: Any, of: Any = Real) -> bool:
     """A number, or an array without axes that holds one."""
+    if type(x) is float:  # the usual case
+        return True
     if isinstance(x, np.ndarray):
         return x.ndim == 0 and one_number(x[()], of)
     return isinstance(x, (of, np.bool_)) or type(x).__name__ in HALF

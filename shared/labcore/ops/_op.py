@@ -283,6 +283,11 @@ def _asked(dtype: DTypeLike) -> np.dtype[Any]:
 
 def _numbers(p: Numeric, x: Any, types: list[np.dtype[Any]]) -> Any:
     """Arrays of numbers; note their types, a bare scalar's excepted."""
+    if p.kind == "Array" and type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:
+        types.append(FLOAT64)  # the usual case
+        return x
+    if type(x) is float and p.kind in ("float", "float | Array"):
+        return x
     if p.many:
         if not isinstance(x, (list, tuple)) and np.ndim(x) == 0:
             raise ValueError(f"{p.name} must be a list of arrays, got {what(x)}")

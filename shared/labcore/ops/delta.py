@@ -157,7 +157,8 @@ def delta_attention(
 
     q, k: (..., n, d_k); v: (..., n, d_v); beta: (..., n); retention: None, (..., n) or
     (..., n, d_k); initial: (..., d_k, d_v), zeros unless given.
-    Returns (output (..., n, d_v), S (..., d_k, d_v)).
+    Returns (output (..., n, d_v), S (..., d_k, d_v)); of no token, no output and the
+    state as it was.
 
     >>> output, S = delta_attention([[1.0]], [[1.0]], [[3.0]], [1.0])
     >>> output.tolist(), S.tolist()

@@ -120,7 +120,8 @@ def kernel_attention_recurrent(
     $$S_t = S_{t-1} + \phi(k_t) v_t^\top, \quad z_t = z_{t-1} + \phi(k_t), \quad
     o_t = \frac{\phi(q_t) S_t}{\phi(q_t) \cdot z_t}$$
 
-    Shapes and errors as :func:`kernel_attention`. Returns (output, state).
+    Shapes and errors as :func:`kernel_attention`. Returns (output, state); of no
+    token, no output and the state as it was.
 
     >>> kernel_attention_recurrent([[1.0]], [[2.0]], [[3.0]])[0].tolist()
     [[3.0]]

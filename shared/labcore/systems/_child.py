@@ -9,15 +9,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 ALONE = (sys.executable, "-m", "labcore.systems._child")
+HOME = str(Path(__file__).resolve().parents[2])  # a folder, or the archive that runs
 
 
 class Child:
     """A process in a role. Leaving the block ends it, whatever it was doing."""
 
     def __init__(self, role: str, *arguments: str, command: Sequence[str] = ALONE):
+        path = os.environ.get("PYTHONPATH")
         self._process = subprocess.Popen(
             [*command, role, *arguments],
             stdin=subprocess.PIPE,
@@ -25,7 +28,12 @@ class Child:
             stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # starts sooner
+            env={
+                **os.environ,
+                "OPENBLAS_NUM_THREADS": "1",  # starts sooner
+                # The labcore of this process, installed or not.
+                "PYTHONPATH": os.pathsep.join([HOME, *filter(None, [path])]),
+            },
         )
 
     def __enter__(self) -> Child:
