@@ -133,7 +133,8 @@ def documents() -> str:
         text = (RECORDED / f"{name}.json").read_text(encoding="utf-8")
         parts.append(
             f'<details class="example"><summary><code>{name}.py</code> '
-            f"<data>{about['bytes']}</data> bytes, sha256 <code>{about['sha256']}</code>"
+            f"<data>{about['bytes']}</data> bytes, "
+            f"sha256 <code>{about['sha256']}</code>"
             f"</summary><pre>{html.escape(text)}</pre></details>"
         )
     return "".join(parts)
