@@ -9,7 +9,7 @@ READY_LAB := $(VENV)/ready-lab
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve lab check test lint format strip matrix mutate record tamper workbook math vendor clean
+.PHONY: help book serve changed lab check test lint format strip matrix mutate record tamper workbook math vendor clean
 
 help: ## list the commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -20,6 +20,9 @@ book: $(READY) ## execute the chapters and build the site; the last line says wh
 
 serve: book ## build the site and serve it at http://127.0.0.1:8000 (PORT=... for another port)
 	@$(RUN) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+changed: $(READY) ## list the pages your work touches, with addresses (SINCE=COMMIT)
+	@$(RUN) book/changed.py $(SINCE)
 
 lab: $(READY_LAB) ## open the chapters and workbooks in JupyterLab
 	@$(RUN) -m jupyter lab

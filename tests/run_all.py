@@ -95,13 +95,14 @@ STAGES: dict[str, Callable[[], bool]] = {
     "style": lambda: python("-m", "ruff", "check"),
     "types": lambda: python("-m", "mypy"),
     "tests": lambda: python(
-        *PYTEST, "tests", "--ignore=tests/site", "--ignore=tests/browser"
+        *PYTEST, "-n2", "tests", "--ignore=tests/site", "--ignore=tests/browser"
     ),
     "doctests": lambda: python(*PYTEST, "--doctest-modules", "shared/labcore"),
     "mutants": lambda: python("tests/mutate.py"),
     "book": lambda: python("book/build.py", "--fresh"),
     "notebooks": run_notebooks,  # compares with what the book printed
     "site": lambda: python(*PYTEST, "tests/site"),
+    "tamper": lambda: python("tests/tamper.py", "--short"),
     "browser": lambda: python(*PYTEST, "tests/browser"),
 }
 

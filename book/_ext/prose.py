@@ -16,6 +16,7 @@ ALLOWED = [
     r"\b\d+[- ]bits?\b",  # bit widths
     r"\b(?:top|top-p|pass|hit|recall|precision)[-@]\d+\b",
     r"\bL[12]\b|\b[123]-?D\b",
+    r"^\s*\d+\smin\s*$",  # a cell of a plan, and nothing else in it
 ]
 WORDS = (
     "zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|third|"

@@ -32,7 +32,15 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 
 # Chapters without checks of their own: their titles and their pages.
-OTHERS = {"break-everything": ("Break everything", "part-1/break-everything")}
+OTHERS = {
+    "break-everything": ("Break everything", "part-1/break-everything"),
+    "from-float64-to-half": (
+        "From float64 to the dtype you train in",
+        "part-4/from-float64-to-half",
+    ),
+    "testing-gradients": ("Testing gradients", "part-4/testing-gradients"),
+    "what-it-costs": ("What it costs", "part-4/what-it-costs"),
+}
 
 
 def chapters() -> list[Chapter]:

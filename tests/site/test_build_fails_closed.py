@@ -149,8 +149,8 @@ BOOKS: dict[str, dict[str, tuple[Change, list[str]]]] = {
             ["sphinx.config.languag"],
         ),
         "a mistyped option of the theme": (
-            edit("_config.yml", '      repository_url: ""', '      repositry_url: ""'),
-            ["sphinx.config.html_theme_options.repositry_url"],
+            edit("_config.yml", "navbar_persistent:", "navbar_persistant:"),
+            ["sphinx.config.html_theme_options.navbar_persistant"],
         ),
     },
     "warnings": {

@@ -27,6 +27,8 @@ TYPED = {
     "- **bold 4** text": "4",
     "[a link of 12](there.md)": "12",
     "It is 2020 bytes, and 20 more.": "20",
+    "| it took 20 min |": "20",
+    "The run took 20 min.": "20",
 }
 FREE = [
     "In 2017 the paper came out {cite}`vaswani2017attention`.",
@@ -44,6 +46,7 @@ FREE = [
     "$$\nx = 0.25\n$$",
     "1. First\n2. Second",
     "Two forms, one result.",
+    "| 20 min | [a page](there.md) |",
     "<!-- 12 -->",
 ]
 
