@@ -162,6 +162,30 @@ def show_index(index: str, *which: str) -> None:
     display(HTML(getattr(indexes, index)(*which)))
 
 
+def opening() -> None:
+    """The picture of all checks, and how many there are."""
+    from .figures import matrix
+
+    picture = matrix.margins([c.slug for c in contents.chapters()], pitch=0.9)
+    rows = recorded()["checks"].values()
+    worst = max(row["floor"] for row in rows if row["kind"] in ("equal", "value"))
+    told = {
+        "checks hold": len(CHECKS),
+        "faults caught": len(FAULTS),
+        "largest error measured": report.number(worst),
+    }
+    tally = "".join(
+        f"<div><dt>{what}</dt><dd><data>{value}</data></dd></div>"
+        for what, value in told.items()
+    )
+    display(
+        HTML(
+            f'<div class="opening">{picture._repr_html_()}'
+            f'<dl class="tally">{tally}</dl></div>'
+        )
+    )
+
+
 def quiz(chapter: str) -> None:
     """Pick a fault, predict what it breaks: a form, or without a script a table."""
     display(HTML(quiz_html(chapter)))

@@ -55,6 +55,22 @@ def changes(recorded: dict[str, dict[str, str]], folder: Path) -> list[str]:
     return found
 
 
+def not_green(workbooks: Path) -> list[str]:
+    """Cells of workbooks that were run unedited and do not say that all checks hold."""
+    found = []
+    for path in sorted(workbooks.glob("*.ipynb")):
+        said = texts(path)
+        tries = [cell for cell in said if cell.startswith("try-")]
+        if not tries:
+            found.append(f"{path.name}: nothing was tried")
+        found += [
+            f"{path.name}, cell {cell}: not every check holds"
+            for cell in tries
+            if "Every check holds." not in "".join(said[cell])
+        ]
+    return found
+
+
 def texts(path: Path) -> dict[str, list[str]]:
     """Cell -> all text that it printed, in every form that a page may show."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.notebooks.outputs import changes, differences, digests
+from tests.notebooks.outputs import changes, differences, digests, not_green
 
 
 def write(folder: Path, *outputs: dict[str, Any]) -> None:
@@ -64,3 +64,17 @@ def test_a_cell_that_prints_something_else_than_was_recorded_is_noticed(tmp_path
     assert changes(recorded, tmp_path / "one") == [line]
     assert changes({}, tmp_path / "one") == [line]
     assert changes(recorded, tmp_path / "two") == [line]
+
+
+def test_a_workbook_that_is_not_all_green_is_noticed(tmp_path: Path):
+    def workbook(text: str) -> list[str]:
+        cell = {"cell_type": "code", "id": "try-rope", "outputs": [stream(text)]}
+        (tmp_path / "part.ipynb").write_text(json.dumps({"cells": [cell]}))
+        return not_green(tmp_path)
+
+    assert workbook("Every check holds. Elsewhere too.") == []
+    assert workbook("1 of 9 checks broke.") == [
+        "part.ipynb, cell try-rope: not every check holds"
+    ]
+    (tmp_path / "part.ipynb").write_text(json.dumps({"cells": []}))
+    assert not_green(tmp_path) == ["part.ipynb: nothing was tried"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,12 @@ def test_the_right_answer_is_right(id: str):
 
 
 @pytest.mark.parametrize("id", EXERCISES)
-def test_an_answer_of_another_form_is_answered_in_words(id: str):
+def test_an_answer_of_another_form_is_answered_in_words(
+    id: str, monkeypatch: pytest.MonkeyPatch
+):
+    task = EXERCISES[id]
+    wanted = task.answer()
+    monkeypatch.setitem(EXERCISES, id, replace(task, compute=lambda **givens: wanted))
     for answer in ODD:
         reply = exercises.check(id, answer)
         assert reply.right or reply.words.startswith("Not yet: you wrote ")

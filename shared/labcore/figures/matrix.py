@@ -118,8 +118,11 @@ def heatmap(topic: str) -> Map:
     )
 
 
-def margins(chapters: Sequence[str]) -> Figure:
-    """Every check as one line: measured, allowed, nearest mistake."""
+def margins(chapters: Sequence[str], pitch: float = 2.8) -> Figure:
+    """Every check as one line: measured, allowed, nearest mistake.
+
+    pitch is the distance of two lines, in units of the plot.
+    """
     rows = [_margin(c) for c in CHECKS.values() if c.chapter in chapters]
     known = sorted(
         (row for row in rows if row is not None),
@@ -127,7 +130,6 @@ def margins(chapters: Sequence[str]) -> Figure:
     )
     low = min(row[1] for row in known)
     high = max(row[3] or 0.0 for row in known)
-    pitch = 2.8
     top, bottom = 22.0, pitch * len(known) + 22.0
     with canvas((bottom + 44) / 72) as (figure, ax):
         for i, (_, floor, tolerance, gap) in enumerate(known):
@@ -135,7 +137,7 @@ def margins(chapters: Sequence[str]) -> Figure:
             ax.plot([floor, gap or tolerance], [y, y], color=RULE, ls="-", marker="")
             ax.plot([floor], [y], "o", color=HOLDS, ms=2.0, mew=0)
             if gap is not None:
-                ax.plot([gap], [y], "x", color=BROKEN, ms=3.0, mew=1.0)
+                ax.plot([gap], [y], "x", color=BROKEN, ms=3.0, mew=min(1.0, pitch / 2))
         for tolerance in {row[2] for row in known}:
             at = [top + pitch * i for i, row in enumerate(known) if row[2] == tolerance]
             ends = [min(at) - 1.2, max(at) + 1.2]
