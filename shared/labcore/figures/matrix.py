@@ -134,7 +134,10 @@ def margins(chapters: Sequence[str], pitch: float = 2.8) -> Figure:
     with canvas((bottom + 44) / 72) as (figure, ax):
         for i, (_, floor, tolerance, gap) in enumerate(known):
             y = top + pitch * i
-            ax.plot([floor, gap or tolerance], [y, y], color=RULE, ls="-", marker="")
+            reach = [floor, gap or tolerance]
+            ax.plot(
+                reach, [y, y], color=RULE, ls="-", marker="", lw=min(0.9, pitch / 4)
+            )
             ax.plot([floor], [y], "o", color=HOLDS, ms=2.0, mew=0)
             if gap is not None:
                 ax.plot([gap], [y], "x", color=BROKEN, ms=3.0, mew=min(1.0, pitch / 2))
