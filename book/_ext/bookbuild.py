@@ -97,6 +97,7 @@ def run_chapter(app, nb, cwd, timeout, **_) -> ExecutionResult:
         nb,
         timeout=timeout,
         allow_errors=False,
+        record_timing=False,  # its times would be part of the key in the cache
         resources={"metadata": {"path": cwd}},
         on_cell_start=lambda cell, cell_index: started.append(cell_index),
     )

@@ -75,14 +75,29 @@ def texts(path: Path) -> dict[str, list[str]]:
     """Cell -> all text that it printed, in every form that a page may show."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return {
-        cell["id"]: [text for output in cell["outputs"] for text in printed(output)]
+        cell["id"]: [
+            text for output in whole(cell["outputs"]) for text in printed(output)
+        ]
         for cell in cells
         if cell["cell_type"] == "code"
     }
 
 
+def whole(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A stream may come in several pieces, cut by the clock: put them together."""
+    found: list[dict[str, Any]] = []
+    for output in outputs:
+        is_stream = output["output_type"] == "stream"
+        if is_stream and found and found[-1].get("name") == output["name"]:
+            text = joined(found[-1]["text"]) + joined(output["text"])
+            found[-1] = {**output, "text": text}
+        else:
+            found.append(output)
+    return found
+
+
 def printed(output: dict[str, Any]) -> list[str]:
-    """The texts of one output; a stream may come in several pieces."""
+    """The texts of one output."""
     if output["output_type"] == "stream":
         return [output["name"] + ": " + joined(output["text"])]
     if output["output_type"] == "error":

@@ -49,6 +49,13 @@ def test_the_same_outputs_are_the_same(tmp_path: Path):
     assert differences(tmp_path / "one", tmp_path / "two") == []
 
 
+def test_a_stream_in_two_pieces_is_one_stream(tmp_path: Path):
+    write(tmp_path / "one", stream("a\n"), stream("b\n"), html("c"))
+    write(tmp_path / "two", stream("a\nb\n"), html("c"))
+    assert differences(tmp_path / "one", tmp_path / "two") == []
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+
+
 def test_a_notebook_that_ran_only_once_is_noticed(tmp_path: Path):
     write(tmp_path / "two", stream("1"))
     (tmp_path / "one").mkdir()

@@ -67,6 +67,13 @@ def test_every_page_that_shows_it_changes(book: Path):
     assert (status, executed(said)) == (0, 0), "nothing changed, so nothing runs"
     assert pages(book) == before
 
+    first = book / "book" / "page0.ipynb"
+    text = first.read_text(encoding="utf-8")
+    first.write_text(text.replace("# A page", "# Page"), encoding="utf-8")
+    status, said = build(book, **labcore)
+    assert (status, executed(said)) == (0, 0), "prose changed, so nothing runs"
+    before = pages(book)
+
     report = book / "shared" / "labcore" / "report.py"
     text = report.read_text(encoding="utf-8")
     assert "DIGITS = 6\n" in text
