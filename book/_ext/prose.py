@@ -25,7 +25,7 @@ WORDS = (
 # Words that name a result. A number word beside one tells what a run should tell.
 RESULTS = (
     "accuracy|bits?|bytes?|checks|cost|decimals|delay|differences?|digits|entropy|"
-    "errors?|faults|faster|fewer|gap|higher|kB|larger|latency|length|less|lower|loss|"
+    "errors?|factor|faults|faster|fewer|gap|higher|kB|larger|latency|length|less|lower|loss|"
     "margin|mass|MB|memory|milliseconds|minutes|misses|more|percent|points|"
     "probability|rate|ratio|recall|scores?|seconds|share|slower|smaller|speedup|steps|"
     "throughput|times|tokens|tolerance|total|weights?"
@@ -39,8 +39,8 @@ BESIDE = re.compile(
 
 NUMBER = re.compile(
     r"(?<![\w.\\-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![ijnd]\b)\s?%?"
+    r"|[\u00bc-\u00be\u2150-\u215e]"  # a fraction as one character
 )
-WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 
 
 def typed_numbers(text: str) -> list[tuple[str, str]]:
@@ -81,6 +81,7 @@ def plain(text: str) -> str:
     """The text that is read: without code, roles, displays, targets and markup."""
     text = re.sub(r"^(```+|~~~+).*?^\1\s*$", "", text, flags=re.S | re.M)
     text = re.sub(r"<!--.*?-->|\$\$.*?\$\$|<[^<>\n]+>", " ", text, flags=re.S)
+    text = re.sub(r"\{math\}`([^`]*)`", r"$\1$", text)
     text = re.sub(r"(?:\{[\w:+-]+\})?(`+).*?\1", " x ", text, flags=re.S)
     text = re.sub(r"^\s*(?:\*\*)?\d+\.(?:\*\*)? ", "", text, flags=re.M)  # 1. 2. 3.
     text = re.sub(r"^\$\\def.*$|^:[\w-]+:.*$|^%.*$", "", text, flags=re.M)

@@ -27,6 +27,9 @@ TYPED = {
     "- **bold 4** text": "4",
     "[a link of 12](there.md)": "12",
     "It is 2020 bytes, and 20 more.": "20",
+    "It is \u00bd of it.": "\u00bd",
+    "It is {math}`0.3` there.": "0.3",
+    "It falls by a factor of three.": "three",
     "| it took 20 min |": "20",
     "The run took 20 min.": "20",
 }
