@@ -1,5 +1,7 @@
 """Run everything that must hold, stage by stage, and show the time of each.
 
+What a failed stage said last is said again at the end.
+
 python tests/run_all.py              all stages
 python tests/run_all.py STAGE ...    only these
 """
@@ -12,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,25 +114,40 @@ STAGES: dict[str, Callable[[], bool]] = {
 }
 
 
+def run_stage(name: str) -> tuple[bool, list[str]]:
+    """Run one stage in a process of its own: did it hold, and its last lines."""
+    command = [sys.executable, "-u", __file__, name]
+    last: deque[str] = deque(maxlen=20)
+    with subprocess.Popen(
+        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            last.append(line.rstrip())
+    return process.returncode == 0, list(last)
+
+
 def main(names: list[str]) -> int:
     if unknown := [name for name in names if name not in STAGES]:
         print(f"no such stage: {', '.join(unknown)}; there are: {', '.join(STAGES)}")
         return 2
-    lines, failed = [], []
+    if len(names) == 1:
+        return 0 if STAGES[names[0]]() else 1
+    lines, failed = [], {}
     for name in names or STAGES:
         print(f"\n===== {name} =====", flush=True)
         start = time.perf_counter()
-        good = STAGES[name]()
+        good, last = run_stage(name)
         seconds = time.perf_counter() - start
         lines.append(f"{name:<12}{seconds:8.1f} s   {'held' if good else 'FAILED'}")
-        failed += [] if good else [name]
+        failed |= {} if good else {name: last}
     print("\n===== time by stage =====", *lines, sep="\n")
-    if failed:
-        print(f"FAILED: {', '.join(failed)}. To run one stage again:")
-        print(f"  {Path(sys.executable).name} tests/run_all.py {failed[0]}")
-        return 1
-    print("Everything holds.")
-    return 0
+    for name, last in failed.items():
+        print(f"\n===== FAILED: {name}; its last lines =====", *last, sep="\n")
+        print(f"To run it again: {Path(sys.executable).name} tests/run_all.py {name}")
+    if not failed:
+        print("Everything holds.")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
