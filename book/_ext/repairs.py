@@ -2,14 +2,13 @@
 
 * The theme's icon script (1.5 MB) goes: section 12 of lab.css draws the icons, and with
   it the icon font (0.2 MB) is never asked for.  The tag stands in a template of the
-  theme's own, so it is taken out of the rendered page, and the file out of the site.
+  theme's own, so it is taken out of the rendered page.
 * Three attributes that accessibility checkers object to: the search button's label
   hides its visible words, the logo stands in no landmark, and references have a role
   that no list may hold.
 """
 
 import re
-from pathlib import Path
 
 REPAIRS = [
     (
@@ -49,12 +48,6 @@ def repair_pages(app):
     templates.render = lambda name, context: repair(render(name, context))
 
 
-def drop_script(app, exception):
-    for file in Path(app.outdir, "_static", "scripts").glob("fontawesome.js*"):
-        file.unlink()
-
-
 def setup(app):
     app.connect("builder-inited", repair_pages)
-    app.connect("build-finished", drop_script)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
