@@ -31,6 +31,21 @@ def python(*arguments: str, env: dict[str, str] | None = None) -> bool:
     return run.returncode == 0
 
 
+SCRIPTS = [
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("book/_static/*.js"), *ROOT.glob("book/_ext/*.mjs")]
+]
+
+
+def scripts(program: str, *options: str) -> bool:
+    """Try our browser scripts with a program that lies beside Python."""
+    found = shutil.which(program, path=Path(sys.executable).parent)
+    if found is None:
+        print(f"{program} is not here: pip install -r requirements.txt")
+        return False
+    return subprocess.run([found, *options, *SCRIPTS], cwd=ROOT).returncode == 0
+
+
 def notebooks() -> list[str]:
     found = [*ROOT.glob("book/**/*.ipynb"), *ROOT.glob("labs/**/*.ipynb")]
     ours = [path.relative_to(ROOT) for path in found]
@@ -98,8 +113,12 @@ def run_notebooks() -> bool:
 
 
 STAGES: dict[str, Callable[[], bool]] = {
-    "format": lambda: python("-m", "ruff", "format", "--check"),
-    "style": lambda: python("-m", "ruff", "check"),
+    "format": lambda: (
+        python("-m", "ruff", "format", "--check") & scripts("oxfmt", "--check")
+    ),
+    "style": lambda: (
+        python("-m", "ruff", "check") & scripts("oxlint", "--deny-warnings")
+    ),
     "types": lambda: python("-m", "mypy"),
     "tests": lambda: python(
         *PYTEST, *TWO, "tests", "--ignore=tests/site", "--ignore=tests/browser"

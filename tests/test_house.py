@@ -184,6 +184,12 @@ def test_every_configuration_key_is_known():
     assert unknown(yaml.safe_load(read("_config.yml")), known) == []
 
 
+def test_the_scripts_of_the_book_stay_small():
+    scripts = [*(ROOT / "book").glob("_static/**/*.js")]
+    lines = sum(len(p.read_text(encoding="utf-8").splitlines()) for p in scripts)
+    assert 0 < lines <= 250
+
+
 def test_no_chapter_is_left_out_and_no_two_share_a_name():
     contents = re.findall(r"(?:root|file): *(\S+)", read("_toc.yml"))
     sources = [

@@ -8,7 +8,7 @@
   function load() {
     try {
       return JSON.parse(localStorage.getItem(KEY)) || {};
-    } catch (error) {
+    } catch {
       return {}; // no storage here, or not ours
     }
   }
@@ -16,7 +16,7 @@
   function save(scores) {
     try {
       localStorage.setItem(KEY, JSON.stringify(scores));
-    } catch (error) {} // no storage: the score is shown, and forgotten
+    } catch {} // no storage: the score is shown, and forgotten
   }
 
   function make(tag, parts, ...children) {
@@ -43,7 +43,12 @@
         const box = make("input", { type: "checkbox", value: id });
         const said = make("output", { ariaLive: "off" }); // the score is read out
         const claim = make("span", {}, make("span", { textContent: claims[id] }));
-        return { id, box, said, item: make("li", {}, make("label", {}, box, claim), said) };
+        return {
+          id,
+          box,
+          said,
+          item: make("li", {}, make("label", {}, box, claim), said),
+        };
       });
       picks.replaceChildren(...rows.map((row) => row.item));
     }
@@ -53,11 +58,17 @@
       const tally = { caught: 0, missed: 0, "false alarm": 0 };
       for (const { id, box, said } of rows) {
         const broken = chosen.red.includes(id);
-        const word = broken ? (box.checked ? "caught" : "missed") : box.checked ? "false alarm" : "";
+        const word = broken
+          ? box.checked
+            ? "caught"
+            : "missed"
+          : box.checked
+            ? "false alarm"
+            : "";
         const verdict = broken ? "broken" : "holds";
         said.replaceChildren(
           make("span", { className: verdict, textContent: verdict }),
-          make("span", { textContent: word })
+          make("span", { textContent: word }),
         );
         if (word) tally[word] += 1;
       }
@@ -65,10 +76,14 @@
       score.value =
         `${tally.caught} caught, ${tally.missed} missed, ${count(tally["false alarm"], "false alarm")}.` +
         (right ? " That is exactly right." : "") +
-        (chosen.more ? ` ${count(chosen.more, "more check")} of this chapter broke.` : "");
+        (chosen.more
+          ? ` ${count(chosen.more, "more check")} of this chapter broke.`
+          : "");
       why.replaceChildren(
         make("p", { textContent: chosen.story }),
-        make("p", { textContent: `An obvious check that stays green: ${claims[chosen.green]}` })
+        make("p", {
+          textContent: `An obvious check that stays green: ${claims[chosen.green]}`,
+        }),
       );
       const scores = load();
       const known = (scores[chapter] = scores[chapter] || {});
@@ -77,9 +92,19 @@
     }
 
     const choices = faults.map((fault, i) => {
-      const box = make("input", { type: "radio", name: `fault-${chapter}`, value: fault.id, checked: !i });
+      const box = make("input", {
+        type: "radio",
+        name: `fault-${chapter}`,
+        value: fault.id,
+        checked: !i,
+      });
       box.addEventListener("change", () => choose(fault));
-      const name = make("span", {}, `${fault.title} `, make("code", { textContent: fault.operation }));
+      const name = make(
+        "span",
+        {},
+        `${fault.title} `,
+        make("code", { textContent: fault.operation }),
+      );
       return make("label", {}, box, name);
     });
     const form = make(
@@ -87,9 +112,19 @@
       { className: "predict quiz", noValidate: true },
       make("p", { className: "admonition-title", textContent: "Predict" }),
       make("fieldset", {}, make("legend", { textContent: "Pick a fault" }), ...choices),
-      make("fieldset", {}, make("legend", { textContent: "Tick the checks you expect to fail" }), picks),
-      make("p", { className: "go" }, make("button", { textContent: "Run the fault" }), score),
-      why
+      make(
+        "fieldset",
+        {},
+        make("legend", { textContent: "Tick the checks you expect to fail" }),
+        picks,
+      ),
+      make(
+        "p",
+        { className: "go" },
+        make("button", { textContent: "Run the fault" }),
+        score,
+      ),
+      why,
     );
     form.addEventListener("submit", run);
     choose(faults[0]);
@@ -108,7 +143,9 @@
         dots.append(make("i", { className: state }));
       }
       const words = `${right} of ${faults.length} predicted right`;
-      items[i].querySelector("span").replaceWith(dots, make("span", { textContent: words }));
+      items[i]
+        .querySelector("span")
+        .replaceWith(dots, make("span", { textContent: words }));
     }
     place.querySelector("p").textContent =
       "A full dot: predicted exactly. A ring: tried. Kept in your browser and nowhere else.";
@@ -119,6 +156,7 @@
     document.querySelectorAll(".quiz-map").forEach(map);
   }
 
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  if (document.readyState === "loading")
+    document.addEventListener("DOMContentLoaded", start);
   else start();
 })();
