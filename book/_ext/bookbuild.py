@@ -113,6 +113,20 @@ def run_chapter(app, nb, cwd, timeout, **_) -> ExecutionResult:
     return ExecutionResult(nb, cwd, timer.last_split)
 
 
+def keep_outputs(client: myst_nb_cache.NotebookClientCache) -> None:
+    """Start a client, and let the notebook that it was given hold the outputs.
+
+    myst-nb leaves it bare when the outputs come from the cache, and writes it so to
+    jupyter_execute, where the record of outputs is taken from.
+    """
+    given = client.notebook
+    start_client(client)
+    given.cells = client.notebook.cells
+
+
+start_client = myst_nb_cache.NotebookClientCache.start_client
+
+
 # --- the build as a whole --------------------------------------------------------
 
 
@@ -152,6 +166,7 @@ def setup(app):
     run = partial(run_chapter, app)
     myst_nb_cache.single_nb_execution = run
     myst_nb_direct.single_nb_execution = run
+    myst_nb_cache.NotebookClientCache.start_client = keep_outputs
     app.parallel = int(os.environ.get("BOOK_JOBS", os.cpu_count() or 1))
     app.connect("config-inited", set_cache)
     app.connect("builder-inited", allow_parallel_reading)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.notebooks.outputs import texts
 from tests.site.small_book import ROOT, build, cell, make_book, page
 
 SHOWING = {
@@ -72,6 +73,8 @@ def test_every_page_that_shows_it_changes(book: Path):
     first.write_text(text.replace("# A page", "# Page"), encoding="utf-8")
     status, said = build(book, **labcore)
     assert (status, executed(said)) == (0, 0), "prose changed, so nothing runs"
+    outputs = texts(book / "_build" / "jupyter_execute" / "book" / "page0.ipynb")
+    assert SIX in str(outputs), "outputs from the cache are outputs"
     before = pages(book)
 
     report = book / "shared" / "labcore" / "report.py"
