@@ -75,6 +75,26 @@ def use_own_settings() -> None:
         )
 
 
+PATIENT = {"iopub_timeout": 60, "raise_on_iopub_timeout": True}
+
+
+def lose_no_output() -> None:
+    """Wait long for what a cell prints, and fail when it does not come.
+
+    nbclient waits four seconds after a cell has ended, then goes on without its
+    outputs and says so in a log, which nobody reads: the page would lack them.
+    """
+    from nbclient import NotebookClient
+
+    init = NotebookClient.__init__
+
+    def patient(self, *args, **options) -> None:
+        init(self, *args, **{**PATIENT, **options})
+
+    NotebookClient.__init__ = patient
+
+
 def prepare() -> None:
     use_unix_sockets()
+    lose_no_output()
     use_own_settings()

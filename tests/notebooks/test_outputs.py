@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError
 
 from tests.notebooks.outputs import changes, differences, digests, not_green
 
@@ -85,3 +89,21 @@ def test_a_workbook_that_is_not_all_green_is_noticed(tmp_path: Path):
     ]
     (tmp_path / "part.ipynb").write_text(json.dumps({"cells": []}))
     assert not_green(tmp_path) == ["part.ipynb: nothing was tried"]
+
+
+def test_an_output_that_does_not_come_is_a_failure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "book" / "_ext")
+    import kernels
+
+    kernels.use_unix_sockets()
+    monkeypatch.setattr(NotebookClient, "__init__", NotebookClient.__init__)
+    kernels.lose_no_output()
+    monkeypatch.setitem(kernels.PATIENT, "iopub_timeout", 1)
+
+    async def never(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(NotebookClient, "_async_poll_output_msg", never)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
+    with pytest.raises(CellTimeoutError):
+        NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
