@@ -51,7 +51,8 @@ matrix: $(READY) ## compute the fault matrix and the tolerances again
 record: $(READY) ## record a run: documents, verdicts, environment, digests of outputs, floors
 	@$(RUN) book/record.py
 
-tamper: $(READY) ## corrupt copies of the project on purpose, and see each one noticed
+tamper: book ## change a constant, corrupt copies of the project, see each one noticed
+	@$(RUN) tests/whole_book.py
 	@$(RUN) tests/tamper.py
 
 mutate: $(READY) ## change each operation at random and see the checks notice

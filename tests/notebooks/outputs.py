@@ -64,9 +64,9 @@ def not_green(workbooks: Path) -> list[str]:
         if not tries:
             found.append(f"{path.name}: nothing was tried")
         found += [
-            f"{path.name}, cell {cell}: not every check holds"
+            f"{path.name}, cell {cell}: not every check holds: {text[-400:]}"
             for cell in tries
-            if "Every check holds." not in "".join(said[cell])
+            if "Every check holds." not in (text := "".join(said[cell]))
         ]
     return found
 

@@ -85,7 +85,7 @@ def test_a_workbook_that_is_not_all_green_is_noticed(tmp_path: Path):
 
     assert workbook("Every check holds. Elsewhere too.") == []
     assert workbook("1 of 9 checks broke.") == [
-        "part.ipynb, cell try-rope: not every check holds"
+        "part.ipynb, cell try-rope: not every check holds: stdout: 1 of 9 checks broke."
     ]
     (tmp_path / "part.ipynb").write_text(json.dumps({"cells": []}))
     assert not_green(tmp_path) == ["part.ipynb: nothing was tried"]
