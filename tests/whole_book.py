@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from tests.tamper import BUILD, copy, edit, run  # noqa: E402
 
 DECIMAL = re.compile(r"(?<![\w./])\d+\.\d+(?![\w./]*\d)")
-HASH = re.compile(r"\b[0-9a-f]{64}\b")  # of a file that holds labcore
+HASH = re.compile(r"(?:\b[0-9a-f]{8}\b\s*){8}")  # of a file that holds labcore
 # Written by hand, with the run that they record, or as addresses of papers.
 NOT_RESULTS = {"reference/recorded-run", "reference/bibliography"}
 
