@@ -186,9 +186,12 @@ def opening() -> None:
     )
 
 
-def quiz(chapter: str) -> None:
-    """Pick a fault, predict what it breaks: a form, or without a script a table."""
-    display(HTML(quiz_html(chapter)))
+def quiz(chapter: str, *only: str) -> None:
+    """Pick a fault, predict what it breaks: a form, or without a script a table.
+
+    only: ids of some of the chapter's faults; without them all are asked.
+    """
+    display(HTML(quiz_html(chapter, *only)))
 
 
 def quiz_map(pages: Mapping[str, str] | None = None) -> None:

@@ -48,9 +48,15 @@ def checks(fault: Fault) -> list[str]:
     return [id for id in here if id in red or id in held]
 
 
-def questions(chapter: str) -> dict[str, Any]:
-    """What the script is given: claims, faults, and what each breaks."""
+def questions(chapter: str, *only: str) -> dict[str, Any]:
+    """What the script is given: claims, faults, and what each breaks.
+
+    only: ids of some of the chapter's faults; without them all are asked.
+    """
     asked = faults(chapter)
+    if unknown := set(only) - {fault.id for fault in asked}:
+        raise ValueError(f"{chapter} does not ask about {', '.join(sorted(unknown))}")
+    asked = [fault for fault in asked if not only or fault.id in only]
     shown = {fault.id: checks(fault) for fault in asked}
     named = {id for ids in shown.values() for id in ids}
     named |= {fault.stays_green for fault in asked}
@@ -73,10 +79,10 @@ def questions(chapter: str) -> dict[str, Any]:
     }
 
 
-def quiz_html(chapter: str) -> str:
+def quiz_html(chapter: str, *only: str) -> str:
     """The questions for the script, and the answers as a table behind a disclosure."""
     return (
-        f'<div class="quiz-place">{_data(questions(chapter))}</div>'
+        f'<div class="quiz-place">{_data(questions(chapter, *only))}</div>'
         '<details class="quiz-table"><summary>What each fault breaks, and an '
         "obvious check that stays green</summary>"
         f"{report.faults_html(chapter)}</details>"

@@ -27,3 +27,19 @@ def test_a_chapter_asks_about_its_faults(slug):
     assert len(table.select("tbody tr")) >= len(asked["faults"]) > 0
     scripts = [tag.get("src", "") for tag in page.find_all("script")]
     assert sum("/quiz.js" in source for source in scripts) == 1
+
+
+def test_the_opening_page_asks_about_some_faults_of_one_chapter():
+    page = BeautifulSoup((SITE / "index.html").read_text("utf-8"), "html.parser")
+    [place] = page.select(".quiz-place")
+    asked = json.loads(place.find("script", type="application/json").string)
+    every = quiz.questions(asked["chapter"])["faults"]
+    some = [fault for fault in every if fault in asked["faults"]]
+    assert 0 < len(some) == len(asked["faults"]) < len(every)
+
+
+def test_a_fault_that_is_not_asked_is_refused():
+    with pytest.raises(
+        ValueError, match="rope does not ask about delta_additive_write"
+    ):
+        quiz.questions("rope", "delta_additive_write")
