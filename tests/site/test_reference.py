@@ -199,3 +199,18 @@ def test_each_work_of_the_bibliography_is_cited():
     texts = [source(name) for name in strict.listed(Path(ROOT))]
     cited = re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", "\n".join(texts))
     assert {key.strip() for keys in cited for key in keys.split(",")} == keys
+
+
+# --- libraries -------------------------------------------------------------------
+
+FIXED = re.compile(
+    r"/blob/([0-9a-f]{40}|v\d+\.\d+\.\d+)/"  # a commit or a tag
+    r"|/docs?/\d+\.\d+/"  # the pages of a version
+    r"|/issues/\d+$|/neps/nep-\d+"
+)
+
+
+def test_each_source_on_libraries_is_one_that_does_not_move():
+    links = re.findall(r"\]\((https?://[^)]+)\)", read("libraries"))
+    assert len(links) > 15
+    assert [link for link in links if not FIXED.search(link)] == []
