@@ -212,8 +212,8 @@ def try_it(
     ``try_it(gated_write, predict=[...])`` for a function named like its operation,
     ``try_it(gated_write=f)`` for another, ``try_it("fault_id")`` for a known fault.
     The checks of the operation's own chapter, or of the one that ``chapter`` names, are
-    shown, and MOST_PREDICTED of them at most may be predicted; the rest of the course is
-    told in a sentence.
+    shown, and MOST_PREDICTED of them at most may be predicted; the rest of the course
+    is told in a sentence.
     A function that cannot run (a name that does not exist, another signature) is told
     in words and not scored. The run ends at the first time-out. A function in C that
     never returns cannot be stopped from Python: interrupt the kernel (in a notebook:
