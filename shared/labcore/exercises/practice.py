@@ -19,17 +19,16 @@ SPACING = 2.0**-7  # of bfloat16 at one
 @exercise(
     "practice/stall",
     hint="Where is one key half of the distance to the next number of the type?",
-    because="From {answer} on the numbers of the type are two apart: one more is "
-    "rounded to the even neighbour, which is where it came from.",
-    significand=11,
+    because="From 2 to the power {significand} on numbers of the type are two apart: "
+    "one more is rounded to the even neighbour, which is where it came from.",
+    significand=24,
 )
 def _(significand: int) -> float:
     one = np.ones((), SIGNIFICANDS[significand])
-    key = SoftmaxSummary(0 * one, one, one[None])
-    read, last = key, 0 * one
-    while read.mass > last:
-        read, last = merge(read, key), read.mass
-    return float(last)
+    key = read = SoftmaxSummary(0 * one, one, one[None])
+    while merge(read, key).mass > read.mass:
+        read = merge(read, read)  # every whole number up to there is in the type
+    return float(read.mass)
 
 
 @exercise(
