@@ -25,7 +25,7 @@ from pathlib import Path
 from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[1]
-FLOOR, FLOOR_SHORT = 58, 25  # fewer corruptions than this, and the suite itself fails
+FLOOR, FLOOR_SHORT = 60, 27  # fewer corruptions than this, and the suite itself fails
 
 Command = tuple[str, ...]
 BUILD: Command = ("book/build.py",)
@@ -208,6 +208,22 @@ CORRUPTIONS = [
     Corruption(
         "a number on a page without code",
         edit("book/reference/conventions.md", "## Letters", "It is 12.\n\n## Letters"),
+        READ,
+        "a typed number, '12'",
+    ),
+    Corruption(
+        "a ratio in words as a result",
+        added("part-3/evaluation", LIMITS, "One in ten is wrong."),
+        READ,
+        "a typed number, 'one in ten'",
+    ),
+    Corruption(
+        "a result in the reason of an exercise",
+        edit(
+            "shared/labcore/exercises/practice.py",
+            "The slope is {slope},",
+            "The slope is 12,",
+        ),
         READ,
         "a typed number, '12'",
     ),

@@ -18,7 +18,7 @@ LABCORE = ROOT / "shared" / "labcore"
 
 # Imports run downwards only: a module may import from its own layer and from below.
 LAYERS = [
-    {"ops", "systems"},
+    {"ops", "systems", "counting"},
     {"identities", "examples"},
     {"_told"},
     {"matrix", "report", "formulas", "contents"},

@@ -5,8 +5,11 @@ modules, comments included: first the operations, then the checks and the faults
 the program. What was an import becomes a plain name. Two names that would be one are
 told apart by the name of their module.
 
-Checks and faults are registered and not called by name: those whose ids are wanted are
-taken, and with a fault the operation that it replaces.
+Checks and faults are registered and not called by name. The checks of the program are
+taken, and of the faults of their chapters those that break at least one of them, each
+with the operation that it replaces. So every fault in the file turns something red
+there. Left out are the faults that only other checks of the course notice: with most of
+them the program would not even call the operation that is wrong.
 """
 
 from __future__ import annotations
@@ -272,7 +275,10 @@ class Wanted:
 
 
 def wanted(sources: Sources, matrix: dict) -> Wanted:
-    """The checks of the program, and the faults of their chapters that break one."""
+    """The checks of the program, and the faults of their chapters that break one.
+
+    The list of what a fault breaks stays whole: it names checks of the course, too.
+    """
     names = sources.program.defined["NAMES"].node
     assert isinstance(names, ast.Assign)
     checks: tuple[str, ...] = ast.literal_eval(names.value)

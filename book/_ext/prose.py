@@ -1,14 +1,14 @@
 """Numbers that somebody typed into a sentence, where a run should have printed them.
 
 A result in prose comes from ``say`` or ``glue``, a given from the role ``given``. What
-is left must not hold a number: no decimal, percentage or integer, and no number word
-beside a word that names a result. Only these patterns pass.
+is left must not hold a number: no decimal, percentage or integer, no number word beside
+a word that names a result, and no ratio in words. Only these patterns pass.
 """
 
 import re
 
 ALLOWED = [
-    r"\b(?:19|20)\d\d\b",  # years
+    r"\b(?:19\d|20[0-3])\d\b",  # years; 2048 is none
     r"\b(?:section|chapter|part|figure|table|step|version|appendix) [\dIVX.]+",
     r"\b(?:Python|NumPy|Debian|Jupyter Book|JupyterLab|MathJax|KaTeX) \d[\d.x]*",
     r"\b(?:UTF|ISO|RFC|IEEE|CC BY|ECMA|Unicode|JSON|HTTP|BM|MIT)[ -]?\d[\d.]*",
@@ -37,18 +37,42 @@ BESIDE = re.compile(
     flags=re.IGNORECASE,
 )
 
+COUNTS = (
+    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|"
+    "(?:a |one )?(?:dozen|hundred|thousand|million)"
+)
+ORDINALS = "second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth"
+# What happens to some of many: with "every third" in one sentence it makes a rate.
+OUTCOMES = (
+    r"accept\w*|br(?:eaks?|oken?)|caught|catch\w*|correct|fail\w*|fall\w*|found|green|"
+    r"h[eo]lds?|hits?|keeps?|kept|los[et]s?|miss\w*|notice\w*|pass\w*|red|reject\w*|"
+    r"right|solve\w*|surviv\w*|wrong"
+)
+RATIO = re.compile(
+    rf"\b((?:{COUNTS}|once|twice|half) (?:in|out of)(?: every)? (?:{COUNTS}))\b"
+    rf"|\b((?:{COUNTS})[- ](?:{ORDINALS}|quarter)s)\b",  # two thirds
+    flags=re.IGNORECASE,
+)
+EVERY = re.compile(rf"\b(every (?:{ORDINALS}))\b", flags=re.IGNORECASE)
+OUTCOME = re.compile(rf"\b(?:{RESULTS}|{OUTCOMES})\b", flags=re.IGNORECASE)
+
+STRUCTURE = {"0", "1", "2"}  # of a formula: limits, exponents
 NUMBER = re.compile(
     r"(?<![\w.\\-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![ijnd]\b)\s?%?"
     r"|[\u00bc-\u00be\u2150-\u215e]"  # a fraction as one character
 )
 
 
-def typed_numbers(text: str) -> list[tuple[str, str]]:
-    """(number, sentence) for each number typed into a markdown text."""
+def typed_numbers(text: str, formulas: bool = False) -> list[tuple[str, str]]:
+    """(number, sentence) for each number typed into a markdown text.
+
+    In a text with formulas in plain letters, a hint for one, 0, 1 and 2 are structure.
+    """
     found = []
     for sentence in sentences(plain(text)):
         for number in in_sentence(sentence):
-            found.append((number, " ".join(sentence.split())))
+            if not (formulas and number.strip("-+,") in STRUCTURE):
+                found.append((number, " ".join(sentence.split())))
     return found
 
 
@@ -65,16 +89,19 @@ def in_sentence(sentence: str) -> list[str]:
 
 
 def in_formula(formula: str) -> list[str]:
-    """Numbers in inline mathematics; 0, 1 and 2 are structure: limits, exponents."""
+    """Numbers in inline mathematics, without those that are structure."""
     bare = re.sub(r"\\\w+", " ", formula)
     numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", bare.replace("{", " "))
-    return [number for number in numbers if number not in {"0", "1", "2"}]
+    return [number for number in numbers if number not in STRUCTURE]
 
 
 def in_words(sentence: str) -> list[str]:
-    """Number words with a result word beside them."""
+    """Number words with a result word beside them, and ratios in words."""
     text = re.sub(r"\bhalf[- ]precision", " - ", " ".join(sentence.split()))
-    return [(m[1] or m[2]).casefold() for m in BESIDE.finditer(text)]
+    found = [m[1] or m[2] for m in (*BESIDE.finditer(text), *RATIO.finditer(text))]
+    if OUTCOME.search(EVERY.sub(" ", text)):
+        found += [m[1] for m in EVERY.finditer(text)]
+    return [words.casefold() for words in found]
 
 
 def plain(text: str) -> str:

@@ -1,6 +1,6 @@
 """What is written cannot drift from what runs. Sphinx extension for the role given.
 
-Before a page is read, every page, caption and alt text is searched for
+Before a page is read, every page, caption, alt text, hint and reason is searched for
 
 - a number typed into a sentence (see prose.py);
 - a given that differs from what holds it: ``{given}`sigma=0.7` `` in a sentence must
@@ -32,6 +32,7 @@ DISPLAY = re.compile(r"\$\$(.+?)\$\$", flags=re.S)
 BOX = re.compile(
     r"^:::+\{admonition\}.*?^:class: identity.*?^:::+\s*$", flags=re.S | re.M
 )
+SPEAKING = ("exercises", "figures")  # parts of labcore that print sentences
 # Calls that print sentences, and the arguments that hold them (0: the first one).
 SENTENCES = {
     "say": (0,),
@@ -39,7 +40,9 @@ SENTENCES = {
     "show_checks": ("caption",),
     "show_chapter": (1, "caption"),
     "finish": ("alt", "finding", "caption"),
+    "exercise": ("hint", "because"),
 }
+FORMULAS = {"exercise"}  # a hint holds formulas in plain letters
 
 
 @dataclass(frozen=True)
@@ -81,13 +84,16 @@ def cells_of(path: Path) -> list[Cell]:
 
 
 def problems(root: Path, pages: list[Path]) -> list[Problem]:
-    """Everything that is wrong with these pages and with the figures of labcore."""
+    """Everything that is wrong with these pages, and with what labcore says in them."""
     found = []
     for page in pages:
         name, cells = page.relative_to(root).as_posix(), cells_of(page)
         for check in (numbers, givens, formulas):
             found += [Problem(name, cell, what) for cell, what in check(cells)]
-    for module in sorted((root / "shared/labcore/figures").glob("*.py")):
+    labcore = root / "shared" / "labcore"
+    for module in sorted(
+        path for part in SPEAKING for path in (labcore / part).glob("*.py")
+    ):
         name = module.relative_to(root).as_posix()
         code = Cell("code", "code", module.read_text(encoding="utf-8"))
         found += [Problem(name, cell, what) for cell, what in numbers([code])]
@@ -101,18 +107,21 @@ def numbers(cells: list[Cell]) -> Iterator[tuple[str, str]]:
     """Numbers typed into prose, or into the sentences that code prints."""
     for cell in cells:
         if cell.kind == "markdown":
-            texts = [(cell.id, cell.source)]
+            texts = [(cell.id, cell.source, False)]
         elif cell.kind == "code":
-            texts = [(f"{cell.id}, line {n}", text) for n, text in printed(cell.source)]
+            texts = [
+                (f"{cell.id}, line {line}", text, name in FORMULAS)
+                for line, name, text in printed(cell.source)
+            ]
         else:
             texts = []
-        for where, text in texts:
-            for number, sentence in typed_numbers(text):
+        for where, text, has_formulas in texts:
+            for number, sentence in typed_numbers(text, has_formulas):
                 yield where, f"a typed number, {number!r}, in: {sentence}"
 
 
-def printed(source: str) -> list[tuple[int, str]]:
-    """(line, text) of every sentence that a piece of code prints."""
+def printed(source: str) -> list[tuple[int, str, str]]:
+    """(line, call, text) of every sentence that a piece of code prints."""
     try:
         tree = ast.parse(source)
     except SyntaxError:  # a cell with IPython's own syntax prints no sentence of ours
@@ -122,7 +131,8 @@ def printed(source: str) -> list[tuple[int, str]]:
         if isinstance(call, ast.Call):
             name = getattr(call.func, "id", getattr(call.func, "attr", ""))
             for place in SENTENCES.get(name, ()):
-                found += [(call.lineno, text) for text in typed(argument(call, place))]
+                texts = typed(argument(call, place))
+                found += [(call.lineno, name, text) for text in texts]
     return found
 
 
@@ -287,7 +297,7 @@ def box_problems(box: str) -> Iterator[str]:
 
 
 def prose_problems(root: Path) -> list[str]:
-    """What is wrong with the pages of the contents, the workbooks and the figures."""
+    """What is wrong with the pages, the workbooks, the figures and the exercises."""
     names = [root / page for page in strict.listed(root)]
     pages = [p.with_suffix(end) for p in names for end in (".ipynb", ".md")]
     pages += sorted((root / "labs/workbooks").glob("*.ipynb"))

@@ -365,6 +365,23 @@ def test_an_endless_loop_that_swallows_the_alarm_is_stopped_by_the_next():
     assert "no answer after 0.1 s" in outcome.stopped
 
 
+@pytest.mark.parametrize("alarm", [True, False])
+def test_who_waits_for_a_busy_machine_is_not_stopped(
+    alarm: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """The seconds are those of computing; without an alarm an interrupt does it."""
+    if not alarm:
+        monkeypatch.delattr(lab.signal, "setitimer", raising=False)
+    with lab.time_limit(0.1):
+        time.sleep(0.3)
+    start = time.monotonic()
+    with pytest.raises(lab.TooSlow, match="no answer after 0.1 s"):
+        with lab.time_limit(0.1):
+            while True:
+                time.sleep(0.01)
+    assert 0.1 * lab.PATIENCE <= time.monotonic() - start < 10
+
+
 def test_the_alarm_is_off_after_a_run():
     lab.try_it(gated_write=endless, seconds=0.05)
     time.sleep(0.3)  # an alarm left behind would end the test here

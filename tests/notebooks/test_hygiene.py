@@ -71,6 +71,23 @@ def test_notebook_is_clean(path: Path):
     assert not found, "\n".join([f"{path.relative_to(ROOT)}:", *found, ADVICE])
 
 
+UNRUN = (
+    '<p class="only-notebook"><em>Sentences that carry results are printed by the '
+    "cells. In a notebook that has not been run yet they are missing.</em></p>"
+)
+
+
+def test_each_chapter_says_what_it_lacks_before_it_was_run():
+    """The site, where the cells have been run, does not show this sentence."""
+    chapters = sorted(ROOT.glob("book/part-*/*.ipynb"))
+    lacking = []
+    for path in chapters:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if not any(UNRUN in "".join(cell["source"]) for cell in cells):
+            lacking.append(path.name)
+    assert chapters and lacking == []
+
+
 @pytest.mark.parametrize("task", ["format --check", "check"])
 def test_lesson_code_passes_ruff(task: str):
     folders = [name for name in ("book", "labs") if (ROOT / name).is_dir()]

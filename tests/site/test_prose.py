@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import truth
 from prose import typed_numbers
@@ -32,6 +34,14 @@ TYPED = {
     "It falls by a factor of three.": "three",
     "| it took 20 min |": "20",
     "The run took 20 min.": "20",
+    "It has 2048 rows.": "2048",
+    "One in ten is wrong.": "one in ten",
+    "It fails once in eight times.": "once in eight",
+    "Nine out of ten answers are right.": "nine out of ten",
+    "It is kept in one out of every three rounds.": "one out of every three",
+    "One in a thousand is lost.": "one in a thousand",
+    "It keeps two thirds of them.": "two thirds",
+    "Every third answer is wrong.": "every third",
 }
 FREE = [
     "In 2017 the paper came out {cite}`vaswani2017attention`.",
@@ -49,6 +59,9 @@ FREE = [
     "$$\nx = 0.25\n$$",
     "1. First\n2. Second",
     "Two forms, one result.",
+    "Every second entry belongs to the other half.",
+    "The third one is in there.",
+    "It stands in one of two files.",
     "| 20 min | [a page](there.md) |",
     "<!-- 12 -->",
 ]
@@ -79,6 +92,32 @@ def test_what_is_no_result_passes(text: str):
 )
 def test_a_number_in_a_sentence_that_code_prints_is_found(code: str):
     assert list(truth.numbers([truth.Cell("cell a", "code", code)]))
+
+
+@pytest.mark.parametrize(
+    ("hint", "because", "found"),
+    [
+        ("Add 7 to it.", "", ["7"]),
+        ("", "The slope is 12.", ["12"]),
+        ("", "It is kept once in eight.", ["once in eight"]),
+        ("Solve 2 (1 + n)/2^n = {level}.", "From 0 to {answer}.", []),
+    ],
+)
+def test_hints_and_reasons_of_exercises_are_read(
+    hint: str, because: str, found: list[str]
+):
+    code = f'exercise("a", hint="{hint}", because="{because}", x=3)'
+    said = [what for _, what in truth.numbers([truth.Cell("a", "code", code)])]
+    assert [what.split("'")[1] for what in said] == found
+
+
+def test_the_exercises_of_labcore_are_among_what_is_read(tmp_path: Path):
+    folder = tmp_path / "shared" / "labcore" / "exercises"
+    folder.mkdir(parents=True)
+    text = 'exercise("a", hint="", because="The slope is 12.")\n'
+    (folder / "some.py").write_text(text, encoding="utf-8")
+    [problem] = truth.problems(tmp_path, [])
+    assert problem.file == "shared/labcore/exercises/some.py"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import labcore
 import pytest
 import strict
 from labcore import lab
-from labcore.contents import chapters, page
+from labcore.contents import OTHERS, chapters, page
 from labcore.exercises import EXERCISES
-from labcore.identities import FAULTS
+from labcore.identities import CHECKS, FAULTS, recorded
 
 from tests.site.small_book import ROOT
 
@@ -59,6 +59,10 @@ def test_the_glossary_is_read_whole():
     assert len(ENTRIES) == sum(line.startswith("  ") for line in lines) >= 50
     terms = [terms[0].casefold() for terms, *_ in ENTRIES]
     assert terms == sorted(terms)
+
+
+def test_each_chapter_gives_the_glossary_a_term():
+    assert every_chapter() <= linked_from("glossary")
 
 
 @pytest.mark.parametrize(
@@ -129,10 +133,28 @@ def test_the_operations_of_the_assignment_have_faults():
         assert sum(fault.operation == name for fault in FAULTS.values()) > 2
 
 
-def test_grading_as_shown_runs():
-    [code] = re.findall(r"```python\n(.*?)```", read("teachers"), flags=re.S)
+def defined_by(name: str) -> dict:
+    """What the block of the page defines that defines this function."""
+    blocks = re.findall(r"```python\n(.*?)```", read("teachers"), flags=re.S)
+    [code] = [block for block in blocks if f"def {name}(" in block]
     names: dict = {}
     exec(code, names)
+    return names
+
+
+def test_a_row_of_the_matrix_as_shown_is_the_recorded_one():
+    fault = FAULTS["rope_other_layout"]
+    recorded_row = recorded()["faults"][fault.id]
+    row = defined_by("row")["row"](fault.id)
+    here = [id for id, check in CHECKS.items() if check.chapter == fault.chapter]
+    assert [id for id in row if row[id]] == [
+        i for i in here if i in recorded_row["red"]
+    ]
+    assert {id for id in row if not row[id]} == {*here} & {*recorded_row["green"]}
+
+
+def test_grading_as_shown_runs():
+    names = defined_by("graded")
     fault = next(f for f in FAULTS.values() if f.operation == "rrf")
     marks = names["graded"](fault.id, [fault.made_for, fault.stays_green])
     assert marks["named rightly"] == marks["named wrongly"] == 1
@@ -143,9 +165,17 @@ def test_grading_as_shown_runs():
 # --- limits and errata -----------------------------------------------------------
 
 
-def test_the_limits_lead_to_every_chapter_that_has_checks():
-    linked = {target(link) for _, link in LINK.findall(read("limits"))}
-    assert {f"book/{page(chapter.slug)}" for chapter in chapters()} <= linked
+def every_chapter() -> set[str]:
+    slugs = [*OTHERS, *(chapter.slug for chapter in chapters())]
+    return {f"book/{page(slug)}" for slug in slugs}
+
+
+def linked_from(name: str) -> set[str]:
+    return {target(link) for _, link in LINK.findall(read(name))}
+
+
+def test_the_limits_lead_to_every_chapter():
+    assert every_chapter() <= linked_from("limits")
 
 
 CORRECTIONS = re.findall(r"\]\(([\w./-]+)\), \"(.+)\" \|$", read("errata"), flags=re.M)
@@ -161,3 +191,26 @@ def test_links_lead_to_pages_of_the_book(name: str):
     pages = strict.listed(Path(ROOT))
     for _, link in LINK.findall(read(name)):
         assert target(link) in pages, link
+
+
+def test_each_work_of_the_bibliography_is_cited():
+    works = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
+    keys = set(re.findall(r"^@\w+\{([^,]+),", works, flags=re.M))
+    texts = [source(name) for name in strict.listed(Path(ROOT))]
+    cited = re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", "\n".join(texts))
+    assert {key.strip() for keys in cited for key in keys.split(",")} == keys
+
+
+# --- libraries -------------------------------------------------------------------
+
+FIXED = re.compile(
+    r"/blob/([0-9a-f]{40}|v\d+\.\d+\.\d+)/"  # a commit or a tag
+    r"|/docs?/\d+\.\d+/"  # the pages of a version
+    r"|/issues/\d+$|/neps/nep-\d+"
+)
+
+
+def test_each_source_on_libraries_is_one_that_does_not_move():
+    links = re.findall(r"\]\((https?://[^)]+)\)", read("libraries"))
+    assert len(links) > 15
+    assert [link for link in links if not FIXED.search(link)] == []

@@ -19,7 +19,26 @@ ODD += [np.array(3), np.eye(2), {1, 2}, {"a"}, ["a", ["b"]], object, 1j, b"x"]
 def test_the_right_answer_is_right(id: str):
     reply = exercises.check(id, EXERCISES[id].answer())
     assert reply.right
-    assert EXERCISES[id].because in reply.words
+    assert EXERCISES[id].told(EXERCISES[id].because) in reply.words
+
+
+@pytest.mark.parametrize("id", EXERCISES)
+def test_every_number_of_a_hint_and_a_reason_is_filled_in(id: str):
+    task = EXERCISES[id]
+    for words in (task.hint, task.because):
+        assert not {"{", "}"} & set(task.told(words))
+    wrong = exercises.check(id, "no answer")
+    assert task.told(task.hint) in wrong.words or id in NAMES
+
+
+def test_a_number_in_a_reason_follows_the_givens():
+    task = EXERCISES["practice/cube"]
+    other = replace(task, givens={"t": 3.0, "h": 0.5})
+    assert "The slope is 12," in task.told(task.because)
+    assert "The slope is 27," in other.told(task.because)
+    assert "Cube 3.5 and 2.5." in other.told(task.hint)
+    cut = replace(EXERCISES["practice/cut"], givens={"x": 0.1, "h": 0.3})
+    assert f"no slope is {cut.answer():.6g}." in cut.told(cut.because)
 
 
 @pytest.mark.parametrize("id", EXERCISES)

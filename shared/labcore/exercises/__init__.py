@@ -25,7 +25,9 @@ ENOUGH = 5e-4  # relative: three figures by hand are enough
 class Exercise:
     """A question whose answer an operation computes from its givens.
 
-    A page names the givens through the role ``given``, so they are these.
+    A page names the givens through the role ``given``, so they are these. The hint and
+    the reason name a number as ``{name}``: it is a given, the answer, or computed from
+    the givens by tells.
     """
 
     id: str
@@ -33,10 +35,20 @@ class Exercise:
     because: str
     compute: Callable[..., Any]
     givens: Mapping[str, Any] = field(default_factory=dict)
+    tells: Callable[..., Mapping[str, Any]] | None = None
 
     def answer(self) -> Any:
         """The right answer."""
         return self.compute(**self.givens)
+
+    def told(self, words: str) -> str:
+        """The hint or the reason, with its numbers filled in."""
+        values = dict(self.givens)
+        if self.tells:
+            values |= self.tells(**self.givens)
+        if "{answer}" in words:
+            values["answer"] = self.answer()
+        return words.format_map({name: _written(x) for name, x in values.items()})
 
 
 @dataclass(frozen=True)
@@ -58,12 +70,17 @@ EXERCISES: dict[str, Exercise] = {}  # filled by the modules of this package
 
 
 def exercise(
-    id: str, *, hint: str, because: str, **givens: Any
+    id: str,
+    *,
+    hint: str,
+    because: str,
+    tells: Callable[..., Mapping[str, Any]] | None = None,
+    **givens: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Register the decorated function of the givens as the way to an answer."""
 
     def register(compute: Callable[..., Any]) -> Callable[..., Any]:
-        EXERCISES[id] = Exercise(id, hint, because, compute, givens)
+        EXERCISES[id] = Exercise(id, hint, because, compute, givens, tells)
         return compute
 
     return register
@@ -96,8 +113,9 @@ def check(id: str, answer: Any) -> Reply:
         error, _, _ = compare(_numbers(answer), np.asarray(wanted, float))
         right = bool(error < ENOUGH)
     if right:
-        return Reply(True, f"Right. {task.because}")
-    return Reply(False, f"Not yet: you wrote {_written(answer)}. {task.hint}")
+        return Reply(True, f"Right. {task.told(task.because)}")
+    hint = task.told(task.hint)
+    return Reply(False, f"Not yet: you wrote {_written(answer)}. {hint}")
 
 
 def _numbers(answer: Any) -> Any:
@@ -116,7 +134,9 @@ def _members(answer: Any) -> set[Any] | None:
 
 
 def _written(answer: Any) -> str:
-    return number(answer) if isinstance(answer, (int, float)) else str(plain(answer))
+    if isinstance(answer, (int, float, np.number)):
+        return number(answer)
+    return str(plain(answer))
 
 
 def _load() -> None:

@@ -15,7 +15,8 @@ from . import exercise
 @exercise(
     "writes/overshoot",
     hint="Read with the key itself: k S' = (1 - beta k.k) k S + beta (k.k) v.",
-    because="A key of length 3 multiplies what it read by 1 - 9 beta.",
+    because="A key of length {length} multiplies what it read by 1 - {square} beta.",
+    tells=lambda k, **_: {"length": np.linalg.norm(k), "square": np.dot(k, k)},
     k=[3, 0],
     S=[[1], [0]],
     v=[0],
@@ -27,8 +28,8 @@ def _(k: Any, S: Any, v: Any, beta: float) -> float:
 
 @exercise(
     "writes/half_life",
-    hint="Nothing is written, so each step only multiplies: solve alpha^n = 1/2 for n.",
-    because="log(1/2) / log(0.9), rounded up to whole steps.",
+    hint="Nothing is written, so each step only multiplies: alpha^n = {left}.",
+    because="log({left}) / log({retention}), rounded up to whole steps.",
     retention=0.9,
     left=0.5,
 )
@@ -42,7 +43,7 @@ def _(retention: float, left: float) -> int:
 @exercise(
     "writes/blind",
     hint="What does the key read before the write? Put each wrong version in place.",
-    because="The key reads the value already. The error is zero, so the state is a "
+    because="The key reads the value already. Nothing is off, so the state is a "
     "fixed point: how much of the error is written, and where, does not show. Nor does "
     "a missing check of beta, where beta is in range.",
     S=[[1, 2], [0, 1]],

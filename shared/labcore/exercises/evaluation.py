@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from math import comb
 
 import numpy as np
 
@@ -14,7 +15,12 @@ from . import exercise
 @exercise(
     "evaluation/drawn",
     hint="How many pairs of samples are there, and how many hold no right one?",
-    because="3 of the 10 pairs miss. The plug-in says 1 - 0.6^2 = 0.64.",
+    because="{missing} of the {draws} pairs miss. The plug-in says {plug_in}.",
+    tells=lambda n, c, k: {
+        "missing": comb(n - c, k),
+        "draws": comb(n, k),
+        "plug_in": pass_at_k_iid(c / n, k),
+    },
     n=5,
     c=2,
     k=2,
@@ -26,17 +32,27 @@ def _(n: int, c: int, k: int) -> float:
 @exercise(
     "evaluation/against_one",
     hint="With one loss among n tasks p is 2 (1 + n)/2^n. Raise n until it is small.",
-    because="p = 2 (1 + 9)/2^9 = 0.039; with seven wins it is still 0.0703.",
+    because="It is {p} with that many wins, and still {before} with one fewer.",
+    tells=lambda level: {
+        "p": mcnemar_exact(1, least_wins(level)),
+        "before": mcnemar_exact(1, least_wins(level) - 1),
+    },
     level=0.05,
 )
 def _(level: float) -> int:
+    return least_wins(level)
+
+
+def least_wins(level: float) -> int:
+    """How many wins against one loss bring the p-value below a level."""
     return next(wins for wins in count(1) if mcnemar_exact(1, wins) < level)
 
 
 @exercise(
     "evaluation/two_kinds",
     hint="Ask each kind of task by itself: more trials help neither of them.",
-    because="1 on one half, 0 on the other. The formula at the mean gives 0.875.",
+    because="1 on one half, 0 on the other. The formula at the mean gives {at_mean}.",
+    tells=lambda trials: {"at_mean": pass_at_k_iid(0.5, trials)},
     trials=3,
 )
 def _(trials: int) -> float:
@@ -45,7 +61,8 @@ def _(trials: int) -> float:
 
 @exercise(
     "evaluation/blind",
-    hint="Which wrong versions still return 37/128 for two against six?",
+    hint="Which wrong versions still return {p} for two against six?",
+    tells=lambda: {"p": mcnemar_exact(2, 6)},
     because="The smaller count comes first in it, and twice its tail is below 1.",
 )
 def _() -> set[str]:

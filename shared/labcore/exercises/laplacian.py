@@ -17,8 +17,10 @@ from . import exercise
 
 @exercise(
     "ratio/two_keys",
-    hint="The ratio of the weights is e^((7 - 4)/sigma), and they sum to one.",
-    because="1/(1 + e^(-3/2)): only the difference of the distances counts.",
+    hint="The ratio of the weights is e to the power of the difference of the "
+    "distances over sigma, and they sum to one.",
+    because="1/(1 + e^(-{gap}/{sigma})): only the difference of the distances counts.",
+    tells=lambda k, **_: {"gap": np.subtract(*np.abs(k[::-1]).sum(axis=1))},
     k=[[4, 0], [3, 4]],
     sigma=2,
 )
@@ -30,7 +32,7 @@ def _(k: Any, sigma: float) -> float:
 @exercise(
     "ratio/slope",
     hint="Both distances change, one up and one down: the slope is -2 w (1 - w).",
-    because="Both weights are one half there, so it is -2 times one quarter.",
+    because="Both weights are equal there, and w (1 - w) is as large as it can be.",
     k=[0, 1],
     v=[1, 0],
     sigma=1,
@@ -52,8 +54,9 @@ def _() -> set[str]:
 
 @exercise(
     "dial/sigma",
-    hint="Solve 1/(1 + e^(-1/sigma)) = 0.9 for sigma.",
-    because="1/log 9: odds of nine to one.",
+    hint="Solve 1/(1 + e^(-farther/sigma)) = {weight} for sigma.",
+    because="farther over the logarithm of the odds, and the odds are {odds} to one.",
+    tells=lambda weight, **_: {"odds": weight / (1 - weight)},
     farther=1,
     weight=0.9,
 )
@@ -69,7 +72,8 @@ def _(farther: float, weight: float) -> float:
 
 @exercise(
     "dial/units",
-    hint="Every distance is 1000 times as large. What must sigma be to undo that?",
+    hint="Every distance is now a number of millimetres. What must sigma be, so that "
+    "the quotients stay?",
     because="Sigma has the unit of the distances: weights depend on their quotient.",
     sigma=0.7,
 )
@@ -96,7 +100,10 @@ def _() -> set[str]:
 @exercise(
     "retrieval/loses",
     hint="Compare the two distances: the differences of the channels, then their sum.",
-    because="It is 0.5 away, the copy 0.6. In L2 the copy would have won.",
+    because="It is {stranger} away, the copy {copy}. In L2 the copy would have won.",
+    tells=lambda query, **keys: {
+        name: np.abs(np.subtract(query, key)).sum() for name, key in keys.items()
+    },
     query=[0.5, 0.5],
     copy=[0.8, 0.8],
     stranger=[0.5, 0],
@@ -109,7 +116,11 @@ def _(query: Any, copy: Any, stranger: Any) -> str:
 @exercise(
     "cost/additions",
     hint="A sum of c terms has c - 1 additions, and there are n m sums.",
-    because="64 pairs with 15 additions each.",
+    because="{pairs} pairs with {each} additions each.",
+    tells=lambda n_queries, n_keys, channels: {
+        "pairs": n_queries * n_keys,
+        "each": channels - 1,
+    },
     n_queries=8,
     n_keys=8,
     channels=16,

@@ -11,8 +11,9 @@ from . import exercise
 
 @exercise(
     "break/tolerance",
-    hint="A hundred times the floor, then up to the next power of ten.",
-    because="It is the power of ten above a hundred floors.",
+    hint="{room} times the floor, then up to the next power of ten.",
+    because="It is the power of ten above {room} floors.",
+    tells=lambda floor: {"room": ROOM},
     floor=3.2e-14,
 )
 def _(floor: float) -> float:
@@ -21,8 +22,9 @@ def _(floor: float) -> float:
 
 @exercise(
     "break/smallest_gap",
-    hint="A mistake must open at least a hundred times what is allowed.",
-    because="The answer before this one is allowed, and a hundred times that is open.",
+    hint="A mistake must open at least {room} times what is allowed.",
+    because="The answer before this one is allowed, and {room} times that is open.",
+    tells=lambda floor: {"room": ROOM},
     floor=3.2e-14,
 )
 def _(floor: float) -> float:

@@ -13,41 +13,43 @@ from ..ops.speculative import expected_tokens
 from . import exercise
 
 SIGNIFICANDS = {11: np.float16, 24: np.float32}  # bits of a significand -> its type
+SPACING = 2.0**-7  # of bfloat16 at one
 
 
 @exercise(
     "practice/stall",
     hint="Where is one key half of the distance to the next number of the type?",
-    because="From 2048 on the numbers of float16 are two apart: one more is rounded "
-    "to the even neighbour, which is where it came from.",
-    significand=11,
+    because="From 2 to the power {significand} on numbers of the type are two apart: "
+    "one more is rounded to the even neighbour, which is where it came from.",
+    significand=24,
 )
 def _(significand: int) -> float:
     one = np.ones((), SIGNIFICANDS[significand])
-    key = SoftmaxSummary(0 * one, one, one[None])
-    read, last = key, 0 * one
-    while read.mass > last:
-        read, last = merge(read, key), read.mass
-    return float(last)
+    key = read = SoftmaxSummary(0 * one, one, one[None])
+    while merge(read, key).mass > read.mass:
+        read = merge(read, read)  # every whole number up to there is in the type
+    return float(read.mass)
 
 
 @exercise(
     "practice/drowned",
     hint="The matrix has the gaps: recorded()['faults'][name]['red']['mla_masked'].",
     because="Each of them moves the scores by a factor near one or a small term, and "
-    "their errors are smaller than the floor 0.03125.",
+    "their errors are smaller than the floor {floor}.",
+    tells=lambda spacings: {"floor": spacings * SPACING},
     spacings=4,
 )
 def _(spacings: int) -> set[str]:
-    floor = spacings * 2.0**-7
+    floor = spacings * SPACING
     found = {f: row["red"] for f, row in recorded()["faults"].items()}
     return {f for f, red in found.items() if (red.get("mla_masked") or floor) < floor}
 
 
 @exercise(
     "practice/cube",
-    hint="Cube 2.5 and 1.5. Their difference is divided by twice the step.",
-    because="The slope is 12, and the error of a cube is h squared, exactly.",
+    hint="Cube {above} and {below}. Their difference is divided by twice the step.",
+    because="The slope is {slope}, and the error of a cube is h squared, exactly.",
+    tells=lambda t, h: {"above": t + h, "below": t - h, "slope": 3 * t**2},
     t=2.0,
     h=0.5,
 )
@@ -58,7 +60,8 @@ def _(t: float, h: float) -> float:
 @exercise(
     "practice/cut",
     hint="One of the two places lies below zero and gives zero.",
-    because="0.5 over 0.8. The slope there is 1, and no slope is 0.625.",
+    because="{height} over {width}. The slope there is 1, and no slope is {answer}.",
+    tells=lambda x, h: {"height": x + h, "width": 2 * h},
     x=0.1,
     h=0.4,
 )
@@ -106,12 +109,21 @@ def _(width: int) -> int:
 @exercise(
     "practice/draft",
     hint="Compute (1 + c gamma) / (1 + alpha + ... + alpha**gamma) for small gamma.",
-    because="The second drafted token is kept once in four times and still pays; the "
-    "third, once in eight, does not.",
+    because="Drafted token {answer} is kept with probability {kept} and still pays; "
+    "one more, kept with {next}, does not.",
+    tells=lambda cost, alpha: {
+        "kept": alpha ** best_length(cost, alpha),
+        "next": alpha ** (best_length(cost, alpha) + 1),
+    },
     cost=0.1,
     alpha=0.5,
 )
 def _(cost: float, alpha: float) -> int:
+    return best_length(cost, alpha)
+
+
+def best_length(cost: float, alpha: float) -> int:
+    """How many tokens to draft, so that a kept one takes the fewest passes."""
     return min(
         range(20), key=lambda gamma: (1 + cost * gamma) / expected_tokens(alpha, gamma)
     )
@@ -119,7 +131,7 @@ def _(cost: float, alpha: float) -> int:
 
 @exercise(
     "practice/bound",
-    hint="The verdict compares the two times. What can be wrong behind it?",
+    hint="The verdict compares one time with another. What can be wrong behind it?",
     because="The verdict is right in both, and the time is not.",
 )
 def _() -> set[str]:

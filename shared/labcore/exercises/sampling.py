@@ -14,8 +14,9 @@ from . import exercise
 
 @exercise(
     "sampling/order",
-    hint="At temperature 1/2 probabilities are squared and divided by their sum.",
-    because="Squared, the first two have the mass. Cut first, the third had stayed.",
+    hint="At temperature t probabilities are raised to the power 1/t and divided by "
+    "their sum.",
+    because="Sharpened, the first two have the mass. Cut first, the third had stayed.",
     p=[0.4, 0.3, 0.2, 0.1],
     t=0.5,
     mass=0.8,

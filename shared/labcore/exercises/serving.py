@@ -14,7 +14,8 @@ from . import exercise
 @exercise(
     "serving/groups",
     hint="Numbers a token and layer: rank plus rotary width; and two for each head.",
-    because="416 numbers against 128 for one shared head: a quarter over three.",
+    because="{latent} numbers against {shared} for one shared head.",
+    tells=lambda rank, rotary, head: {"latent": rank + rotary, "shared": 2 * head},
     rank=384,
     rotary=32,
     head=64,
@@ -27,7 +28,7 @@ def _(rank: int, rotary: int, head: int) -> float:
 @exercise(
     "serving/halves",
     hint="Every one of them lies in the middle. Which of its neighbours is even?",
-    because="Rounded upward their sum would have grown by two; to even it is kept.",
+    because="Rounded upward their sum would have grown; to even it is kept.",
     x=[0.5, 1.5, 2.5, 3.5],
     scale=1.0,
 )
@@ -39,7 +40,8 @@ def _(x: list[float], scale: float) -> list[int]:
 @exercise(
     "serving/faster",
     hint="The wait in line is load / (service rate - arrival rate). Compute it twice.",
-    because="Half of the service, and the load is below one half instead of near one.",
+    because="A shorter service, and the load is {lower} in place of {load}.",
+    tells=lambda load, speed: {"lower": load / speed},
     load=0.9,
     speed=2,
 )

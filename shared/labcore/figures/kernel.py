@@ -1,4 +1,4 @@
-"""Plots of the chapter on kernel attention, and the number that counts."""
+"""Plots of the chapter on kernel attention."""
 
 from __future__ import annotations
 
@@ -7,54 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import _op
 from ..ops.attention import attention_weights
 from ..ops.kernel import elu_plus_one, kernel_attention
 from ..report import number
 from ._draw import INK, INK2, LINE, STATE, Figure, canvas, finish
 
 Array = np.ndarray[Any, Any]
-
-
-class Counted:
-    """A number that counts how often one of its kind is multiplied."""
-
-    times = 0
-
-    def __init__(self, x: Any) -> None:
-        self.x: Any = x.x if isinstance(x, Counted) else x
-
-    def __mul__(self, other: Any) -> Counted:
-        Counted.times += 1
-        return Counted(self.x * Counted(other).x)
-
-    def __add__(self, other: Any) -> Counted:
-        return Counted(self.x + Counted(other).x)
-
-    def __truediv__(self, other: Any) -> Counted:
-        return Counted(self.x / Counted(other).x)
-
-    __rmul__, __radd__ = __mul__, __add__
-
-
-def multiplications(operation: str, *arrays: Array, **options: Any) -> int:
-    """How many multiplications an operation carries out, counted while it runs.
-
-    The code of the operation runs as it stands, on arrays of numbers that count. Their
-    result must be that of the run on plain numbers.
-    """
-    code = _op.OPS[operation]
-    counting = [np.vectorize(Counted, otypes=[object])(a) for a in arrays]
-    Counted.times = 0
-    counted = code(*counting, **options)
-    times = Counted.times
-    plain = code(*arrays, **options)
-    if isinstance(plain, tuple):
-        counted, plain = counted[0], plain[0]
-    values = np.vectorize(lambda c: c.x, otypes=[float])(counted)
-    if not np.allclose(values, plain):
-        raise AssertionError(f"{operation} gives other numbers when it is counted")
-    return times
 
 
 def cost(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..examples.counting import multiplications
+from ..counting import multiplications
 from ..identities import compare
 from ..ops.attention import attention
 from ..ops.gradients import attention_gradients, finite_difference

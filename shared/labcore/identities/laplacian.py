@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
+from ..counting import counted
 from ..ops import _op
 from ..ops.attention import attention_weights
 from ..ops.gradients import finite_difference
@@ -395,45 +397,12 @@ def _():
 # ---- Retrieval and cost: what must hold ---------------------------------------------
 
 
-class Counted:
-    """A number that counts what is done with it."""
-
-    tally: dict[str, int] = {}
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    @staticmethod
-    def note(what: str, value: float) -> Counted:
-        Counted.tally[what] = Counted.tally.get(what, 0) + 1
-        return Counted(value)
-
-    def __mul__(self, other: Counted) -> Counted:
-        return self.note("multiplications", self.value * other.value)
-
-    def __add__(self, other: Counted) -> Counted:
-        return self.note("additions", self.value + other.value)
-
-    def __sub__(self, other: Counted) -> Counted:
-        return self.note("subtractions", self.value - other.value)
-
-    def __abs__(self) -> Counted:
-        return self.note("absolute values", abs(self.value))
-
-
-def counted(work: Any, *arrays: Any) -> dict[str, int]:
-    """What a function does to the entries of its arguments, operation by operation."""
-    Counted.tally = {}
-    work(*(np.vectorize(Counted, otypes=[object])(a) for a in arrays))
-    return dict(Counted.tally)
-
-
-def count_distances(q: Any, k: Any) -> dict[str, int]:
+def count_distances(q: Any, k: Any) -> Counter[str]:
     """The plain function of the distances, run on numbers that count."""
     return counted(_op.OPS["laplacian_distances"], q, k)
 
 
-def count_dot_products(q: Any, k: Any) -> dict[str, int]:
+def count_dot_products(q: Any, k: Any) -> Counter[str]:
     """The scores of dot-product attention, run on numbers that count."""
     return counted(lambda a, b: a @ np.swapaxes(b, -1, -2), q, k)
 
@@ -448,12 +417,12 @@ def _(q, k, v, sigma):
     lap, dot = count_distances(q, k), count_dot_products(q, k)
     got = operation_counts(q.shape[1], k.shape[1], q.shape[2], batch=q.shape[0])
     return list(got), [
-        dot.get("multiplications", 0),
-        dot.get("additions", 0),
-        lap.get("multiplications", 0),
-        lap.get("subtractions", 0),
-        lap.get("absolute values", 0),
-        lap.get("additions", 0),
+        dot["multiplications"],
+        dot["additions"],
+        lap["multiplications"],
+        lap["subtractions"],
+        lap["absolute values"],
+        lap["additions"],
     ]
 
 
