@@ -152,13 +152,19 @@ def words(script: str) -> list[str]:
 # --- the stylesheets of the site -------------------------------------------------
 
 
+IMPORT = re.compile(r'@import (?:url\()?"([^":]+)"\)?;')
+ADDRESS = re.compile(r"""url\((["']?)(?!["']?(?:[a-z]+:|/|#))""")
+
+
 def with_imports(sheet: Path) -> str:
     """The text of a stylesheet, with those that it imports in their places."""
-    return re.sub(
-        r'@import (?:url\()?"([^":]+)"\)?;',
-        lambda found: with_imports(sheet.parent / found[1]),
-        sheet.read_text(encoding="utf-8"),
-    )
+
+    def imported(found: re.Match[str]) -> str:
+        folder = found[1].rpartition("/")[0]
+        text = with_imports(sheet.parent / found[1])
+        return ADDRESS.sub(rf"url(\1{folder}/", text) if folder else text
+
+    return IMPORT.sub(imported, sheet.read_text(encoding="utf-8"))
 
 
 def prune_site(app, exception) -> None:
