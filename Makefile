@@ -9,7 +9,7 @@ READY_LAB := $(VENV)/ready-lab
 PORT ?= 8000
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve changed lab check test lint format strip matrix mutate record tamper workbook math vendor clean
+.PHONY: help book serve changed lab check test lint format strip matrix mutate record tamper weigh workbook math vendor clean
 
 help: ## list the commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -57,6 +57,9 @@ tamper: book ## change a constant, corrupt copies of the project, see each one n
 
 mutate: $(READY) ## change each operation at random and see the checks notice
 	@$(RUN) tests/mutate.py
+
+weigh: $(READY) ## weigh the pages beside those of a stock Jupyter Book (needs npm and Chromium)
+	@$(RUN) book/weigh.py
 
 workbook: $(READY) ## write the workbooks of labs/ again from the source of labcore
 	@$(RUN) tests/notebooks/workbook.py

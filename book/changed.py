@@ -41,7 +41,7 @@ INDEX = {
     "formulas": ("book/reference/formulas",),
 }
 # In the folders that the pages depend on, and yet no page shows what they hold.
-SILENT = ("book/changed.py", "book/record.py", "book/floors.json")
+SILENT = ("book/changed.py", "book/record.py", "book/weigh.py", "book/floors.json")
 DEPENDED_ON = ("book/", "shared/", "_config.yml", "_toc.yml", "requirements.txt")
 
 
