@@ -17,7 +17,7 @@ CHECK = HOME["checks"]
 TYPED = {
     "softmax": "softmax-summaries",
     "rotary": "rope",
-    "delta_step": "writes-and-decay",
+    "delta_attention": "writes-and-decay",
     "attention": "attention-and-caching",
     "rope": "rope",
     "speculative decoding": "speculative-decoding",
@@ -38,7 +38,7 @@ CHINESE = [
     "倒数排名融合",
     "注意力的梯度",
     "因果掩码",
-    "两个归一化",
+    "两种归一化",
     "平移不改变softmax",
     "草稿被拒",
     "训练状态",
