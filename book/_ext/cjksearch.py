@@ -9,10 +9,12 @@ on both sides of a tag become one: the name of a check and its claim, an example
 title. Here a tag parts words, except where it only says that a line may break.
 """
 
+import html
 import re
 
 import sphinx.search
 from docutils import nodes
+from sphinx.search import IndexBuilder
 from sphinx.search.en import SearchEnglish
 
 HAN = r"\u3400-\u4dbf\u4e00-\u9fff"
@@ -36,23 +38,25 @@ def split(text: str) -> list[str]:
     return found
 
 
-def words(html: str) -> str:
+def words(source: str) -> str:
     """The text of a piece of HTML, parted where its tags part it.
 
     >>> words("<td><code>F05</code>Two<wbr>fold</td><script>let x</script>").split()
     ['F05', 'Twofold']
     """
-    seen = re.sub(r"(?s)<(style|script)\b.*?</\1>", " ", html)
-    return re.sub(r"<[^<]+?>", " ", seen.replace("<wbr>", ""))
+    seen = re.sub(r"(?s)<(style|script)\b.*?</\1>", " ", source)
+    return html.unescape(re.sub(r"<[^<]+?>", " ", seen.replace("<wbr>", "")))
 
 
-class WordCollector(sphinx.search.WordCollector):
-    def dispatch_visit(self, node: nodes.Node) -> None:
-        if isinstance(node, nodes.raw):
-            if "html" in node.get("format", "").split():
-                self.found_words.extend(self.lang.split(words(node.astext())))
-            raise nodes.SkipNode
-        super().dispatch_visit(node)
+class Index(IndexBuilder):
+    """The index of Sphinx, fed with texts instead of HTML."""
+
+    def feed(self, docname, filename, title, doctree) -> None:
+        doctree = doctree.deepcopy()  # the page itself is still to be written
+        for raw in list(doctree.findall(nodes.raw)):
+            if "html" in raw.get("format", "").split():
+                raw.parent.replace(raw, nodes.Text(words(raw.astext())))
+        super().feed(docname, filename, title, doctree)
 
 
 class SearchEnglishAndHan(SearchEnglish):
@@ -79,5 +83,5 @@ function splitQuery(query) {
 
 def setup(app):
     app.add_search_language(SearchEnglishAndHan)
-    sphinx.search.WordCollector = WordCollector
+    sphinx.search.IndexBuilder = Index
     return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}
