@@ -181,13 +181,13 @@ function startBefore(element) {
 
 /* Of a group of radio buttons, Tab reaches the chosen one. */
 function watch(root) {
+  startBefore(document.querySelector(root));
   const wanted = all(`${root} *`).filter((element) => seen(element) &&
     (element.matches(ABLE) ? !element.disabled && element.tabIndex >= 0
       : scrolls(element) && !element.querySelector(ABLE)) &&
     (element.type !== "radio" || element.checked));
   const plain = new Map(wanted.map((element) => [element, look(element)]));
   const reached = [];
-  startBefore(document.querySelector(root));
   document.addEventListener("focusin", ({ target }) =>
     reached.push([target, look(target)]));
   window.walk = { wanted, plain, reached };
