@@ -61,9 +61,11 @@ function pale() {
   return [...found];
 }
 
-/* Mark a text of each look, and a link of each look in each kind of sentence. */
-function mark() {
+/* Mark a text of each look that is new, and a link of each look in each kind of sentence.
+   A look is all that a comparison of colours depends on. */
+function mark(known) {
   all("[data-asked]").forEach((element) => delete element.dataset.asked);
+  const looks = new Set(known);
   const grounds = new Map([[null, ""]]);
   const under = (element) => {
     if (!grounds.has(element)) {
@@ -78,9 +80,8 @@ function mark() {
   const letters = (element) => {
     const s = getComputedStyle(element);
     const { color, fontSize, fontWeight, textDecorationLine, textShadow } = s;
-    return [color, fontSize, fontWeight, textDecorationLine, textShadow];
+    return [color, fontSize, fontWeight, textDecorationLine, textShadow, s.position];
   };
-  const known = new Set();
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const element = texts.currentNode.parentElement;
@@ -88,27 +89,25 @@ function mark() {
     const link = element.closest("a");
     const beside = link && letters(link.parentElement);
     const look = [under(element), letters(element), beside].join();
-    if (known.has(look)) continue;
-    known.add(look);
+    if (looks.has(look)) continue;
+    looks.add(look);
     element.dataset.asked = "";
     if (link) link.dataset.asked = "";
   }
+  return [...looks].filter((look) => !known.includes(look));
 }
 
-async function barriers(rules, everyText) {
-  const only = everyText ? "" : "[data-asked]";
-  if (only) mark();
+async function barriers(rules, selector) {
   axe.configure({
     rules: [
-      { id: "color-contrast", selector: only || "*" },
-      { id: "link-in-text-block", selector: `a[href]${only}` },
+      { id: "color-contrast", selector: selector || "*" },
+      { id: "link-in-text-block", selector: `a[href]${selector}` },
     ],
   });
   const { violations } = await axe.run(document, {
     resultTypes: ["violations"],
     preload: false,
-    rules: { "target-size": { enabled: true } },
-    ...(rules && { runOnly: { type: "rule", values: rules } }),
+    runOnly: { type: "rule", values: rules },
   });
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, html }) => `${id}: ${target} ${html.slice(0, 120)}`));
@@ -194,6 +193,11 @@ function watch(root) {
   return wanted.length;
 }
 
+/* What is left takes the focus as from the keyboard: a key was pressed before. */
+function focusFrom(first) {
+  window.walk.wanted.slice(first).forEach((e) => e.focus({ preventScroll: true }));
+}
+
 function walked() {
   const { wanted, plain, reached } = window.walk;
   const path = reached.map(([element]) => element).filter((e) => wanted.includes(e));
@@ -201,7 +205,9 @@ function walked() {
   const unseen = reached.filter(([element, now]) => plain.get(element) === now);
   const back = path.filter((element, i) => i && wanted.indexOf(element) <
     wanted.indexOf(path[i - 1]));
+  const first = all("[tabindex]").filter((element) => element.tabIndex > 0);
   return [
+    ...first.map((element) => `out of order: ${start(element)}`),
     ...missed.map((element) => `not reached: ${start(element)}`),
     ...unseen.map(([element]) => `focus is not seen: ${start(element)}`),
     ...back.map((element) => `out of order: ${start(element)}`),

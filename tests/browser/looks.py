@@ -26,10 +26,11 @@ PAGES = sorted(
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 375, "height": 800}
 COLOURS = ["color-contrast", "link-in-text-block"]
+NO_RULES = ["experimental", "deprecated", "wcag2aaa"]  # of axe: not asked about
 
-SETTLED = (
-    350  # ms; 300 after the last resize the theme makes scrollable blocks focusable
-)
+BY_KEY = 40  # so often Tab is pressed on a page; a script focuses the rest
+# 300 ms after the last resize the theme makes what scrolls focusable.
+SETTLED = 350
 LOOKS = Path(__file__).with_name("looks.js").read_text(encoding="utf-8")
 
 
@@ -66,17 +67,28 @@ def strange(url: str) -> list[str]:
 
 
 def barriers(
-    page: Page, rules: list[str] | None = None, every_text: bool = False
+    page: Page, rules: list[str] | None = None, known: set[str] | None = None
 ) -> list[str]:
     """What axe-core finds, by these rules or by all.
 
-    It takes 5 to 20 s to compare the colours of every text of a long page. Texts of one
-    colour, size and weight on the same grounds have one answer, and one is asked.
+    It takes 5 to 20 s to compare the colours of every text of a long page. With a set
+    of looks that are known (colour, size, weight, grounds), only new ones are asked
+    about, one text each, and the set grows. Without it every text is asked about.
     """
     if not page.evaluate("'axe' in window"):
         source = files("axe_playwright_python") / "axe.min.js"
         page.evaluate(source.read_text(encoding="utf-8"))
-    return ask(page, "barriers(...argument)", [rules, every_text])
+    rules = rules or [
+        rule["ruleId"]
+        for rule in page.evaluate("axe.getRules()")
+        if not set(NO_RULES) & set(rule["tags"])
+    ]
+    if known is not None:
+        new = ask(page, "mark(argument)", sorted(known))
+        known.update(new)
+        rules = [rule for rule in rules if new or rule not in COLOURS]
+    selector = "" if known is None else "[data-asked]"
+    return ask(page, "barriers(...argument)", [rules, selector]) if rules else []
 
 
 def boxes(page: Page) -> str:
@@ -112,8 +124,9 @@ def sheets(pdf: bytes) -> int:
 
 def out_of_reach(page: Page, root: str = "body") -> list[str]:
     """What Tab, from before it, does not reach in order, or without a sign of it."""
-    for _ in range(ask(page, "watch(argument)", root)):
+    for _ in range(min(BY_KEY, ask(page, "watch(argument)", root))):
         page.keyboard.press("Tab")
+    ask(page, "focusFrom(argument)", BY_KEY)
     return ask(page, "walked()")
 
 

@@ -63,7 +63,7 @@ def named(found: list[str], fault: str) -> bool:
 def test_the_page_without_a_fault_passes(small):
     page = small(GOOD)
     plain = small(GOOD, java_script_enabled=False)
-    assert barriers(page) == barriers(page, every_text=True) == []
+    assert barriers(page) == barriers(page, known=set()) == []
     assert pale(page) == unsaid(page) == lost(page, plain) == []
     assert sideways(page, [320, 1280]) == []
     assert out_of_reach(page) == []
@@ -105,6 +105,13 @@ def test_axe_finds_it(small, body, rule):
     assert named(barriers(small(GOOD + body)), rule)
 
 
+def test_a_look_that_is_known_is_not_asked_about_again(small):
+    page, known = small(GOOD + "<p style='color: #999'>Pale words.</p>"), set()
+    assert named(barriers(page, COLOURS, known), "color-contrast")
+    assert barriers(page, COLOURS, known) == []
+    assert named(barriers(page, COLOURS), "color-contrast")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_colour_that_is_wrong_in_one_theme_only(small, theme):
     style = f"html[data-theme={theme}] p {{ color: #aaa !important }}"
@@ -114,7 +121,7 @@ def test_a_colour_that_is_wrong_in_one_theme_only(small, theme):
         page.evaluate(
             "theme => { document.documentElement.dataset.theme = theme }", now
         )
-        assert bool(barriers(page, COLOURS)) == (now == theme)
+        assert bool(barriers(page, COLOURS, set())) == (now == theme)
 
 
 @pytest.mark.parametrize(
