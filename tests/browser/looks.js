@@ -220,11 +220,12 @@ function unsaid() {
   const found = [];
   const tell = (what, elements) =>
     elements.forEach((element) => found.push(`${what}: ${start(element)}`));
-  const numbers = "table td, a[href$='.json'], .read";
+  const numbers = "table td, details li, a[href$='.json'], .read";
+  const whole = (plot) => plot.closest(".frame") || plot.closest("figure");
   const named = (plot) => plot.role === "img" && (plot.ariaLabel || "").length >= 20;
   tell("no name", all("svg.plot").filter((plot) => !named(plot)));
   tell("no numbers", all("svg.plot").filter((plot) =>
-    !plot.closest(".frame, figure")?.querySelector(numbers)));
+    !whole(plot)?.querySelector(numbers)));
   tell("no caption", all("figure").filter((e) => !e.querySelector("figcaption")));
   tell("no name", all("img").filter((image) => !image.alt.trim()));
   return found;
