@@ -118,7 +118,7 @@ async function barriers(rules, selector) {
 function tooWide() {
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth === clientWidth) return [];
-  const wide = all("body *").filter(
+  const wide = all(".bd-article *").filter(
     (element) => element.getBoundingClientRect().right > clientWidth + 1);
   return [`${scrollWidth} px: ${wide.length ? start(wide.at(-1)) : ""}`];
 }
