@@ -24,6 +24,7 @@ from tests.notebooks.outputs import changes, differences, not_green  # noqa: E40
 
 PYTEST = ["-m", "pytest", "-q"]
 TWO = ["-n2", "--dist=loadfile"]  # what a file sets up once is set up once
+PAGES = ["-n2", "--dist=loadgroup"]  # and a page is opened once
 
 
 def python(*arguments: str, env: dict[str, str] | None = None) -> bool:
@@ -129,7 +130,7 @@ STAGES: dict[str, Callable[[], bool]] = {
     "notebooks": run_notebooks,  # compares with what the book printed
     "site": lambda: python(*PYTEST, *TWO, "tests/site"),
     "tamper": lambda: python("tests/tamper.py", "--short"),
-    "browser": lambda: python(*PYTEST, *TWO, "tests/browser"),
+    "browser": lambda: python(*PYTEST, *PAGES, "tests/browser"),
 }
 
 

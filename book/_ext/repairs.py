@@ -6,6 +6,7 @@
 * Three attributes that accessibility checkers object to: the search button's label
   hides its visible words, the logo stands in no landmark, and references have a role
   that no list may hold.
+* The theme calls its own default, no mode, an error in the console: it is named "auto".
 """
 
 import re
@@ -31,6 +32,10 @@ REPAIRS = [
         r'<div class="sidebar-primary-item" role="navigation" aria-label="Home">\1',
     ),
     (re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
+    (
+        re.compile(r'(dataset\.mode = localStorage\.getItem\("mode"\) \|\| )""'),
+        r'\1"auto"',
+    ),
 ]
 
 

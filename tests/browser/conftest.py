@@ -1,9 +1,18 @@
 """A real browser. Where there is none the tests are skipped, and in CI they fail."""
 
+from __future__ import annotations
+
 import os
 import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.browser.looks import DESK, PAGES, SITE, at, listen, open_all
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 QUIET = [
@@ -48,8 +57,7 @@ def open_page(chromium):
         context.set_default_timeout(5000)
         contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: complaints.extend(strange(request.url)))
+        listen(page, complaints)
         page.goto(path.as_uri())
         return page
 
@@ -59,5 +67,37 @@ def open_page(chromium):
     assert complaints == []
 
 
-def strange(url: str) -> list[str]:
-    return [] if url.startswith(("file:", "data:")) else [url]
+@dataclass
+class Published:
+    """A page of the built site, opened once for all tests, with its details open."""
+
+    name: str
+    page: Page
+    complaints: list[str]
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(n, marks=pytest.mark.xdist_group(n)) for n in PAGES],
+)
+def published(chromium, request):
+    context = chromium.new_context(
+        viewport=DESK,
+        color_scheme="light",
+        reduced_motion="reduce",  # else colours are read while they change
+    )
+    page = context.new_page()
+    complaints: list[str] = []
+    listen(page, complaints)
+    page.goto((SITE / request.param).as_uri())
+    open_all(page)
+    yield Published(request.param, page, complaints)
+    context.close()
+
+
+@pytest.fixture
+def page(published) -> Page:
+    """The published page on a screen of 1280 px, in light."""
+    published.page.emulate_media(media="screen")
+    at(published.page, DESK)
+    return published.page

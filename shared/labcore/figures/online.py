@@ -142,7 +142,7 @@ def wrong_average(scores: Sequence[Array], values: Sequence[Array]) -> Figure:
                 f"the second alone. In the middle lies the average, {number(mean)}, "
                 f"and at share {share:.2g} the merge, {right:.4g}."
             ),
-            columns=("", "share of the second", "output"),
+            columns=("answer", "share of the second", "output"),
             rows=[
                 ("first chunk alone", "0", number(low)),
                 ("second chunk alone", "1", number(high)),
