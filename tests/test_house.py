@@ -21,7 +21,7 @@ LAYERS = [
     {"ops", "systems", "counting"},
     {"identities", "examples"},
     {"_told"},
-    {"matrix", "report", "formulas", "contents"},
+    {"matrix", "report", "formulas", "contents", "notebook"},
     {"lab", "figures", "exercises", "program", "quiz", "indexes"},
     {"present"},
 ]

@@ -28,6 +28,7 @@ from . import report
 from .identities import CHAPTERS, CHECKS, FAULTS, Check, Verdict, recorded, run
 from .identities._check import _arrays
 from .matrix import reach
+from .notebook import dressed
 from .ops import _op
 
 MOST_PREDICTED = 8
@@ -196,9 +197,8 @@ class Outcome:
                 f"The {len(quiet)} checks that hold and were not predicted",
                 report.checks_html(quiet, f"Not broken, with {self.what}."),
             )
-        return (
-            f'{table}<p class="say">{report.html.escape(self.sentence())}</p>{details}'
-        )
+        sentence = report.html.escape(self.sentence())
+        return dressed(f'{table}<p class="say">{sentence}</p>{details}')
 
 
 def try_it(

@@ -22,8 +22,15 @@ from IPython.display import HTML, Markdown, display
 from . import contents, indexes, report
 from .identities import CHECKS, FAULTS, recorded, run
 from .lab import broken
+from .notebook import dressed
 from .ops import _op
 from .quiz import map_html, quiz_html
+
+LONGEST_UNBROKEN = 16  # characters of a number that stay in one line: no 1e- and 12
+
+
+def _show(content: str) -> None:
+    display(HTML(dressed(content)))
 
 
 def say(template: str, **values: Any) -> None:
@@ -32,7 +39,7 @@ def say(template: str, **values: Any) -> None:
     ``{name}`` is replaced by a formatted number, ``{name!b}`` by its upper bound as a
     power of ten (for rounding errors). ``$...$`` is mathematics, a backtick is code.
     """
-    display(HTML(f'<p class="say">{_sentence(template, values)}</p>'))
+    _show(f'<p class="say">{_sentence(template, values)}</p>')
 
 
 def _sentence(template: str, values: dict[str, Any]) -> str:
@@ -46,7 +53,9 @@ def _sentence(template: str, values: dict[str, Any]) -> str:
         if value is None or np.size(value) == 0 or blank or _is_nan(value):
             raise ValueError(f"{name} has no value: {value!r}")
         text = report.bound(value) if as_bound else _written(value)
-        return f"<data>{html.escape(text)}</data>"
+        told = f"<data>{html.escape(text)}</data>"
+        whole = len(text) <= LONGEST_UNBROKEN
+        return f'<span class="nb">{told}</span>' if whole else told
 
     pieces = re.split(r"(\$[^$]+\$|`[^`]+`)", template)
     out = []
@@ -115,7 +124,7 @@ def facts(*chapters: str, minutes: int, before: str) -> None:
         f"before this: {before}",
     )
     body = " ".join(f"<span>{span}</span>" for span in spans)
-    display(HTML(f'<p class="facts">{body}</p>'))
+    _show(f'<p class="facts">{body}</p>')
 
 
 def show_checks(
@@ -133,7 +142,7 @@ def show_checks(
     """
     with broken(fault) if fault else nullcontext():
         verdicts = [run(CHECKS[id], seed) for id in ids]
-    display(HTML(report.checks_html(verdicts, caption)))
+    _show(report.checks_html(verdicts, caption))
     red = recorded()["faults"][fault]["red"] if fault else red
     surprising = [v.check.id for v in verdicts if v.held == (v.check.id in red)]
     if surprising:
@@ -149,17 +158,17 @@ def show_chapter(chapter: str, *, seed: int = 184) -> None:
 
 def show_examples(chapter: str) -> None:
     """Run the worked examples of a chapter; each opens to its givens and output."""
-    display(HTML(report.examples_html(chapter)))
+    _show(report.examples_html(chapter))
 
 
 def show_named(chapter: str) -> None:
     """Where each named check of the worked examples stands in this chapter."""
-    display(HTML(report.named_html(chapter)))
+    _show(report.named_html(chapter))
 
 
 def show_index(index: str, *which: str) -> None:
     """An index of the book: formulas, unchecked, checks of a chapter, examples."""
-    display(HTML(getattr(indexes, index)(*which)))
+    _show(getattr(indexes, index)(*which))
 
 
 def opening() -> None:
@@ -178,11 +187,9 @@ def opening() -> None:
         f"<div><dt>{what}</dt><dd><data>{value}</data></dd></div>"
         for what, value in told.items()
     )
-    display(
-        HTML(
-            f'<div class="opening">{picture._repr_html_()}'
-            f'<dl class="tally">{tally}</dl></div>'
-        )
+    _show(
+        f'<div class="opening">{picture._repr_html_()}'
+        f'<dl class="tally">{tally}</dl></div>'
     )
 
 
@@ -191,7 +198,7 @@ def quiz(chapter: str, *only: str) -> None:
 
     only: ids of some of the chapter's faults; without them all are asked.
     """
-    display(HTML(quiz_html(chapter, *only)))
+    _show(quiz_html(chapter, *only))
 
 
 def quiz_map(pages: Mapping[str, str] | None = None) -> None:
@@ -201,7 +208,7 @@ def quiz_map(pages: Mapping[str, str] | None = None) -> None:
     """
     if pages is None:
         pages = {c.slug: f"{contents.page(c.slug)}.html" for c in contents.chapters()}
-    display(HTML(map_html(pages)))
+    _show(map_html(pages))
 
 
 def scrubber(
@@ -231,15 +238,13 @@ def scrubber(
             f'<div class="frame"><p class="read">{told}</p>{_frame(figure)}</div>'
         )
         ticks.append(f'<label for="{name}-{i}">{html.escape(value)}</label>')
-    display(
-        HTML(
-            f'<fieldset class="scrub"><legend>{html.escape(dial)}: choose a value, or '
-            f"move with the arrow keys</legend>{''.join(parts)}"
-            f'<div class="ticks" aria-hidden="true">{"".join(ticks)}</div></fieldset>'
-            f'<p class="scrub-caption">{_sentence(caption, {})}</p>'
-            "<details><summary>The numbers of every frame</summary>"
-            f"{_numbers_of(dial, frames)}</details>"
-        )
+    _show(
+        f'<fieldset class="scrub"><legend>{html.escape(dial)}: choose a value, or '
+        f"move with the arrow keys</legend>{''.join(parts)}"
+        f'<div class="ticks" aria-hidden="true">{"".join(ticks)}</div></fieldset>'
+        f'<p class="scrub-caption">{_sentence(caption, {})}</p>'
+        "<details><summary>The numbers of every frame</summary>"
+        f"{_numbers_of(dial, frames)}</details>"
     )
 
 

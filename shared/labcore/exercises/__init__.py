@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..identities import compare
+from ..notebook import dressed
 from ..report import number, plain
 
 ENOUGH = 5e-4  # relative: three figures by hand are enough
@@ -63,7 +64,7 @@ class Reply:
 
     def _repr_html_(self) -> str:
         word = {None: "", True: "holds", False: "broken"}[self.right]
-        return f'<p class="say"><span class="{word}">{self.words}</span></p>'
+        return dressed(f'<p class="say"><span class="{word}">{self.words}</span></p>')
 
 
 EXERCISES: dict[str, Exercise] = {}  # filled by the modules of this package

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
+import numpy as np
 from cycler import cycler
 from matplotlib.figure import Figure as Canvas
 
+from ..notebook import dressed
 from ..report import number
 
 # Colours are words: each hex becomes a custom property of the page, so that a plot
@@ -75,6 +77,7 @@ STYLE: Any = {
     "axes.xmargin": 0.03,
     "axes.ymargin": 0.06,
     "axes.titlelocation": "left",
+    "axes.unicode_minus": False,  # a number looks as it is printed
     "legend.frameon": False,
     "lines.linewidth": 1.8,
     "lines.markersize": 5,
@@ -105,7 +108,7 @@ class Figure:
             "<tr>" + "".join(f"<td>{_cell(x)}</td>" for x in row) + "</tr>"
             for row in self.rows
         )
-        return (
+        return dressed(
             f'<figure class="fig">{self.svg}'
             f"<figcaption><b>{html.escape(self.finding)}</b> "
             f"{html.escape(self.caption)}</figcaption>"
@@ -136,6 +139,7 @@ def finish(
     rows: Sequence[Sequence[Any]],
 ) -> Figure:
     """The drawn figure as HTML, with its words and its numbers."""
+    _keep_marks_whole(figure)
     return Figure(
         svg=themed_svg(figure, alt),
         alt=alt,
@@ -144,6 +148,17 @@ def finish(
         columns=tuple(columns),
         rows=tuple(tuple(row) for row in rows),
     )
+
+
+def _keep_marks_whole(figure: Canvas) -> None:
+    """A mark on the edge of its axes is drawn whole, not cut in half."""
+    for ax in figure.axes:
+        (left, right), (bottom, top) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+        for line in ax.lines:
+            x, y = np.asarray(line.get_xydata(), float).T
+            inside = (left <= x) & (x <= right) & (bottom <= y) & (y <= top)
+            if line.get_marker() not in ("", "None", None) and inside.all():
+                line.set_clip_on(False)
 
 
 def themed_svg(figure: Canvas, alt: str) -> str:

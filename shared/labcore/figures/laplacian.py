@@ -79,7 +79,7 @@ def weight_against_distance(sigmas: Sequence[float], wrong: str) -> Figure:
             )
         shown = bent >= low
         ax.semilogy(distances[shown], bent[shown], color=BROKEN, ls="-.", marker="")
-        ax.text(0.12, 1.4e-4, "distance squared", color=BROKEN)
+        ax.text(2.72, 1.6e-4, "distance squared", color=BROKEN, ha="right")
         ax.set(title="weight, in parts of the nearest key's", xlabel="distance")
         ax.set(xlim=(0, 5), ylim=(low * 0.8, 1.3))
         ax.set_yticks([1e-4, 1e-3, 1e-2, 0.1, 1], ["1e-4", "0.001", "0.01", "0.1", "1"])
@@ -338,7 +338,7 @@ def entropy_against_sigma(distances: Sequence[float]) -> Figure:
     with canvas(3.3) as (figure, ax):
         for at, words in ((low, f"log {tied}"), (high, f"log {n}")):
             ax.plot([1e-4, 1e9], [at, at], color=LINE, ls="-", marker="", lw=0.9)
-            ax.text(1.6e9, at, words, color=INK2, va="center")
+            ax.text(2.4e9, at, words, color=INK2, va="center")
         for a, b in ((1e-4, below), (above, 1e9)):
             ax.fill_between(
                 [a, b], 0, 1.75, hatch="////", facecolor="none", edgecolor=RULE, lw=0
@@ -396,7 +396,7 @@ def same_dial(q: Any, k: np.ndarray[Any, Any]) -> Figure:
         ax.text(
             6.0, 0.02, f"farthest, {number(d[order[-1]])} away", color=KEY, va="bottom"
         )
-        ax.text(dials[-1] * 1.1, 1 / len(d), f"1/{len(d)}", color=INK2, va="center")
+        ax.text(dials[-1] * 1.16, 1 / len(d), f"1/{len(d)}", color=INK2, va="center")
         ax.set(title="weight of each key", xlabel="sigma, or temperature")
         high = 0.25 * np.ceil(4 * by_sigma.max() - 1e-9)
         ax.set(xlim=(dials[0] * 0.93, dials[-1]), ylim=(-0.01, 1.12 * high))
@@ -581,7 +581,7 @@ def error_against_dial(rows: Sequence[dict[str, float]], uniform: float) -> Figu
         ax.text(1.12, 0.0003, "as in the table", color=INK2)
         ax.text(factors[2], dot[2] + 0.0004, f"dot product: top-1 {number(top_dot)}")
         ax.text(
-            0.2,
+            1.12,
             0.0028,
             f"L1 distance: top-1 {number(top_lap)}",
         )

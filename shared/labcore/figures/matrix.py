@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..identities import CHECKS, FAULTS, Check, Fault, recorded
+from .. import contents
+from ..identities import CHAPTERS, CHECKS, FAULTS, Check, Fault, recorded
+from ..notebook import dressed
 from ..report import number
 from ._draw import BROKEN, HOLDS, INK, INK2, LINE, RULE, Figure, canvas, finish
 
 WIDTH = 396.0  # units of a plot
 ROW, GAP, HEAD = 12.0, 4.0, 18.0  # of a row, between operations, above the first row
 LETTER = 5.7  # of a label, at its largest
+MIDDLE = 1e-7  # where nothing lies, between what is allowed and the mistakes
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Map(Figure):
             f"<li><code>{id}</code> {html.escape(title)}: {html.escape(red)}</li>"
             for id, title, red in self.faults
         )
-        return (
+        return dressed(
             f'<figure class="fig">{self.svg}'
             f"<figcaption><b>{html.escape(self.finding)}</b> "
             f"{html.escape(self.caption)}</figcaption>"
@@ -121,32 +124,35 @@ def heatmap(topic: str) -> Map:
 def margins(chapters: Sequence[str], pitch: float = 2.8) -> Figure:
     """Every check as one line: measured, allowed, nearest mistake.
 
-    pitch is the distance of two lines, in units of the plot.
+    The lines stand in the order of the chapters, and in a chapter the narrowest room
+    comes last. pitch is the distance of two lines, in units of the plot.
     """
-    rows = [_margin(c) for c in CHECKS.values() if c.chapter in chapters]
-    known = sorted(
-        (row for row in rows if row is not None),
-        key=lambda row: (row[2], -(row[3] or 10.0), row[1]),
-    )
+    bands = _bands(chapters)
+    known = [row for _, band in bands for row in band]
     low = min(row[1] for row in known)
     high = max(row[3] or 0.0 for row in known)
-    top, bottom = 22.0, pitch * len(known) + 22.0
-    with canvas((bottom + 44) / 72) as (figure, ax):
-        for i, (_, floor, tolerance, gap) in enumerate(known):
-            y = top + pitch * i
-            reach = [floor, gap or tolerance]
-            ax.plot(
-                reach, [y, y], color=RULE, ls="-", marker="", lw=min(0.9, pitch / 4)
-            )
-            ax.plot([floor], [y], "o", color=HOLDS, ms=2.0, mew=0)
-            if gap is not None:
-                ax.plot([gap], [y], "x", color=BROKEN, ms=3.0, mew=min(1.0, pitch / 2))
-        for tolerance in {row[2] for row in known}:
-            at = [top + pitch * i for i, row in enumerate(known) if row[2] == tolerance]
-            ends = [min(at) - 1.2, max(at) + 1.2]
-            ax.plot([tolerance] * 2, ends, color=INK, ls="-", marker="", lw=1.6)
+    y, space = 22.0, 7.0
+    fine = pitch < 2
+    with canvas((y + pitch * len(known) + space * len(bands) + 44) / 72) as (
+        figure,
+        ax,
+    ):
+        for name, band in bands:
+            ax.text(MIDDLE, y + 3, name, color=INK2, ha="center", va="top")
+            for _, floor, tolerance, gap in band:
+                reach = [floor, gap or tolerance]
+                ax.plot(reach, [y, y], color=RULE, ls="-", marker="", lw=pitch / 4)
+                ax.plot([floor], [y], "o", color=HOLDS, ms=1.4 if fine else 2, mew=0)
+                ends = [y - 0.55 * pitch, y + 0.55 * pitch]
+                ax.plot([tolerance] * 2, ends, color=INK, ls="-", marker="", lw=1.6)
+                if gap is not None:
+                    size = {"ms": 2.2, "mew": 0.5} if fine else {"ms": 3, "mew": 1}
+                    ax.plot([gap], [y], "x", color=BROKEN, **size)
+                y += pitch
+            y += space
+        bottom = y
         ax.text(3 * low, 8, "measured", color=HOLDS, ha="right")
-        ax.text(known[0][2] / 3, 8, "allowed", color=INK)
+        ax.text(min(row[2] for row in known) / 3, 8, "allowed", color=INK)
         ax.text(1, 8, "the nearest mistake", color=BROKEN, ha="right")
         ax.set(xscale="log", ylim=(bottom, 0), xlabel="error, log scale")
         ax.set_xlim(low / 1e3, 3 * max(high, 1.0))
@@ -163,7 +169,7 @@ def margins(chapters: Sequence[str], pitch: float = 2.8) -> Figure:
             figure,
             finding="No dot comes near its tick, and no tick comes near its cross.",
             caption=(
-                f"One line a check, {len(known)} lines, grouped by what is allowed. "
+                f"One line a check, {len(known)} lines, in the order of the course. "
                 f"From dot to tick at least a factor of {number(round(above))}, from "
                 f"tick to cross at least {number(float(f'{below:.1g}'))}. "
                 f"{silent} lines have no cross: their mistakes raise an error or "
@@ -172,7 +178,8 @@ def margins(chapters: Sequence[str], pitch: float = 2.8) -> Figure:
             alt=(
                 f"{len(known)} checks on a logarithmic axis of errors. The largest "
                 f"measured error is {number(max(row[1] for row in known))}, the errors "
-                f"allowed go from {number(known[0][2])} to {number(known[-1][2])}, and "
+                f"allowed go from {number(min(row[2] for row in known))} to "
+                f"{number(max(row[2] for row in known))}, and "
                 f"the smallest error of a known mistake is {number(found)}."
             ),
             columns=("allowed", "checks", "largest measured", "nearest mistake"),
@@ -189,7 +196,25 @@ def margins(chapters: Sequence[str], pitch: float = 2.8) -> Figure:
         )
 
 
-def _margin(check: Check) -> tuple[str, float, float, float | None] | None:
+Row = tuple[str, float, float, float | None]
+
+
+def _bands(chapters: Sequence[str]) -> list[tuple[str, list[Row]]]:
+    """The lines by chapter; of more than one part, the chapters of a part are one."""
+    of = {slug: part for part, slugs in contents.PARTS.items() for slug in slugs}
+    bands: dict[str, list[Row]] = {}
+    whole = len({of[slug] for slug in chapters}) > 1
+    for slug in chapters:
+        rows = [_margin(c) for c in CHECKS.values() if c.chapter == slug]
+        band = bands.setdefault(of[slug] if whole else CHAPTERS[slug].title, [])
+        band += sorted(
+            (row for row in rows if row is not None),
+            key=lambda row: (-(row[3] or 10.0), row[2], row[1]),
+        )
+    return [(name, band) for name, band in bands.items() if band]
+
+
+def _margin(check: Check) -> Row | None:
     """(id, floor, tolerance, gap) of a check that measures an error."""
     row = recorded()["checks"].get(check.id)
     if row is None or check.kind not in ("equal", "value"):
@@ -207,8 +232,15 @@ def _finding(
     columns = len(here - hit)
     words = "No row and no column is without a cross."
     if rows or columns:
-        words = f"{rows} rows and {columns} columns have their cross in another topic."
+        words = (
+            f"{_count(rows, 'row')} and {_count(columns, 'column')} without a cross "
+            "here have it in another topic."
+        )
     return f"{words} {lone} of {len(faults)} faults are noticed by one check only."
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _alt(

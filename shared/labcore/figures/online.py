@@ -50,7 +50,7 @@ def running(score_chunks: Sequence[Array], value_chunks: Sequence[Array]) -> Fig
                 bottom.text(
                     i + 0.43, before, "before", color=INK2, ha="center", va="bottom"
                 )
-        end = len(trace) - 0.1
+        end = len(trace) - 0.06
         top.text(end, maxima[-1], "maximum", color=STATE, va="center")
         _, _, kept, new = rows[-1]
         bottom.text(end, kept / 2, "the past", color=STATE, va="center")
@@ -174,10 +174,10 @@ def temperatures(logits: Array) -> Figure:
                 ha="left" if ahead else "right",
             )
         top.plot(ts, np.full(len(ts), 1 / n), color=LINE, ls=":", marker="", lw=0.9)
-        top.text(105, 1 / n, f"1 / {n}", color=INK2, va="center")
+        top.text(112, 1 / n, f"1 / {n}", color=INK2, va="center")
         bottom.plot(ts, undecided, color=STATE, ls="-", marker="")
         bottom.plot(ts, np.full(len(ts), most), color=LINE, ls=":", marker="", lw=0.9)
-        bottom.text(105, most, f"log {n}", color=INK2, va="center")
+        bottom.text(112, most, f"log {n}", color=INK2, va="center")
         top.set(title="weight", xscale="log", ylim=(-0.02, 1.04))
         top.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
         bottom.set(

@@ -36,7 +36,7 @@ def cache_against_length(
         level = [memory / GIB] * 2
         ax.plot([first, farthest], level, color=LINE, ls="-", marker="", lw=0.9)
         words = f"all the memory: {number(memory / GIB)} GiB"
-        ax.text(first, 1.15 * memory / GIB, words, color=INK2, va="bottom")
+        ax.text(1.05 * first, 1.15 * memory / GIB, words, color=INK2, va="bottom")
         for (name, (size, longest)), dash in zip(
             per_token.items(), DASHES, strict=True
         ):
@@ -198,7 +198,7 @@ def wait_against_load(watched: Mapping[float, float], example: float) -> Figure:
         ax.plot([example], [at], "o", color=INK, mfc="none", ms=11)
         ax.plot([0, example - 0.025], [at, at], color=LINE, ls="-", marker="", lw=0.9)
         ax.text(0.01, at + 0.4, f"at load {number(example)}: {number(round(at, 6))}")
-        ax.text(0.93, 14, "arrivals at random", color=INK, ha="right")
+        ax.text(0.915, 14, "arrivals at random", color=INK, ha="right")
         ax.text(0.01, -0.7, "arrivals evenly spaced: nobody waits", va="top")
         ax.text(1.015, 0.5 * top, "full", color=INK2, va="center")
         ax.set(title="mean wait in line, in service times", xlabel="load")
