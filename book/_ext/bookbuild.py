@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import kernels
+from jupyter_cache.cache.main import JupyterCacheBase
 from jupyter_cache.executors.utils import ExecutionResult
 from jupyter_cache.utils import Timer
 from myst_nb.core.execute import cache as myst_nb_cache
@@ -71,6 +72,15 @@ def set_cache(app, config) -> None:
     by_age = sorted(caches.iterdir(), key=lambda p: p.stat().st_mtime)
     for old in by_age[:-CACHES_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def keep_all_outputs() -> None:
+    """Let jupyter-cache delete nothing; whole caches are deleted above.
+
+    It looks twice at what is there, and deletes what another reader added in between,
+    now and then before its file is written: "Notebook file does not exist".
+    """
+    JupyterCacheBase.truncate_caches = lambda cache: None
 
 
 # --- running one chapter ---------------------------------------------------------
@@ -163,6 +173,7 @@ def forget_failed_build(app, exception) -> None:
 
 def setup(app):
     kernels.prepare()
+    keep_all_outputs()
     run = partial(run_chapter, app)
     myst_nb_cache.single_nb_execution = run
     myst_nb_direct.single_nb_execution = run

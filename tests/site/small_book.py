@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+OUTPUTS = "_build/.jupyter_cache"  # what the cells of a book printed
 
 
 def notebook(title: str, code: str, **metadata: object) -> str:

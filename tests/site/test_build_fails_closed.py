@@ -5,12 +5,22 @@ and once with each fault.
 """
 
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.site.small_book import Change, build, cell, edit, make_book, page, prose
+from tests.site.small_book import (
+    OUTPUTS,
+    Change,
+    build,
+    cell,
+    edit,
+    make_book,
+    page,
+    prose,
+)
 
 
 def unlisted(folder: Path) -> None:
@@ -160,6 +170,10 @@ BOOKS: dict[str, dict[str, tuple[Change, list[str]]]] = {
         ),
         "a link to no page": (prose("See [there](nobody.md)."), ["nobody.md"]),
         "a link to no place": (prose("[There](first.ipynb#nowhere)."), ["nowhere"]),
+        "a link for a hub to no file": (
+            page("# Link\n\n```{hub-link} labs/no.ipynb\n```\n"),
+            ["a hub cannot open labs/no.ipynb"],
+        ),
         "a citation of nothing": (prose("{cite:t}`no1900nothing`"), ["no1900nothing"]),
     },
     "site": {
@@ -187,16 +201,21 @@ FAULTS = [
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory) -> dict[str, list[tuple[int, str]]]:
-    """Each book, built twice; the books two at a time."""
+    """Each book, built twice; the books two at a time, after the clean one.
+
+    They start with its outputs, so that of their pages only the spoilt ones run.
+    """
+    clean = make_book(tmp_path_factory.mktemp("book"))
+    found = {"nothing": [build(clean), build(clean)]}
 
     def twice(name: str) -> list[tuple[int, str]]:
-        changes = [change for change, _ in BOOKS.get(name, {}).values()]
+        changes = [change for change, _ in BOOKS[name].values()]
         folder = make_book(tmp_path_factory.mktemp("book"), changes)
+        shutil.copytree(clean / OUTPUTS, folder / OUTPUTS)
         return [build(folder), build(folder)]
 
-    names = ["nothing", *BOOKS]
     with ThreadPoolExecutor(2) as pool:
-        return dict(zip(names, pool.map(twice, names), strict=True))
+        return found | dict(zip(BOOKS, pool.map(twice, BOOKS), strict=True))
 
 
 def test_a_clean_book_is_built(builds):

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import bookbuild
 import pytest
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from nbformat import v4
 
 
 @pytest.fixture
@@ -63,3 +66,13 @@ def test_the_key_stays(project: Path, what: str):
     before = bookbuild.fingerprint(project)
     DOES_NOT_MATTER[what](project)
     assert bookbuild.fingerprint(project) == before
+
+
+def test_no_output_is_deleted_while_others_are_read(tmp_path: Path):
+    bookbuild.keep_all_outputs()
+    cache = get_cache(tmp_path)
+    cache.change_cache_limit(1)
+    for code in ("1", "2", "3"):
+        chapter = v4.new_notebook(cells=[v4.new_code_cell(code)])
+        cache.cache_notebook_bundle(CacheBundleIn(chapter, code), check_validity=False)
+    assert len(cache.list_cache_records()) == 3

@@ -42,12 +42,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(folder: Path, *install: str, cwd: Path | None = None) -> Path:
-    """The Python of a new virtual environment with these packages."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    """The Python of a new virtual environment with these packages.
+
+    It is filled from outside, for to put pip into it would take longer than numpy.
+    """
+    make = (sys.executable, "-m", "venv", "--without-pip", folder)
+    subprocess.run(make, check=True)
     place = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
     python = folder.joinpath(*place)
-    pip = "-m pip install --quiet --no-compile --disable-pip-version-check".split()
-    run(python, *pip, *install, cwd=cwd or folder)
+    pip = ("-m", "pip", "--python", python, "--disable-pip-version-check")
+    options = ("--quiet", "--no-compile")
+    run(Path(sys.executable), *pip, "install", *options, *install, cwd=cwd or folder)
     return python
 
 

@@ -116,15 +116,17 @@ def _layer(rng: Rng, size: int, heads: int, kv_heads: int) -> Inputs:
     draw=a_decoder,
 )
 def _(weights, tokens, heads):
-    n = tokens.shape[-1]
-    cuts = [(split, n - split) for split in range(1, n)]
+    tokens = tokens[..., :3]
     options = {"heads": heads, "rope_base": 50.0, "norm_eps": 0.1}
-    fed = [decoder_logits_cached(weights, tokens, chunks=c, **options) for c in cuts]
-    whole = decoder_logits(weights, tokens, **options)
+    fed = [
+        decoder_logits_cached(weights, tokens, chunks=cut, **options)
+        for cut in ((1, 2), (2, 1))
+    ]
     one_by_one = decoder_logits_cached(
-        weights, tokens[1, 0], chunks=(1,) * n, **options
+        weights, tokens[1, 0], chunks=(1, 1, 1), **options
     )
-    return (fed, one_by_one), ([whole] * len(cuts), whole[1, 0])
+    whole = decoder_logits(weights, tokens, **options)
+    return (fed, one_by_one), ([whole] * 2, whole[1, 0])
 
 
 @chapter.check(

@@ -22,8 +22,10 @@ def finite(**arrays: Any) -> None:
 
 def scores(name: str, x: Any) -> None:
     """Scores may be -inf (masked); NaN and +inf are errors."""
+    if np.isfinite(x).all():  # the usual case
+        return
     bad = np.isnan(x) | (np.real(x) == np.inf)
-    if np.any(bad):
+    if bad.any():
         raise ValueError(
             f"{name} must be finite or -inf (a mask), got {_first(x, bad)}"
         )
@@ -34,7 +36,7 @@ def some_key(name: str, x: Array, axis: int) -> None:
     axis_of(name, x, axis)
     if x.shape[axis] == 0:
         raise ValueError(f"{name} is empty along axis {axis}: shape {x.shape}")
-    if np.any(np.all(np.real(x) == -np.inf, axis=axis)):
+    if (np.real(x) == -np.inf).all(axis=axis).any():
         raise ValueError(f"{name} has a row with no allowed key: every score is -inf")
 
 
@@ -65,6 +67,8 @@ def same(what: str, **sizes: int) -> None:
 def batch(**shapes: tuple[int, ...] | None) -> None:
     """The axes in front broadcast; None stands for an argument that is not there."""
     given = {name: shape for name, shape in shapes.items() if shape is not None}
+    if len(set(given.values())) < 2:  # the usual case
+        return
     try:
         np.broadcast_shapes(*given.values())
     except ValueError:
@@ -92,7 +96,7 @@ def mask(allowed: Any, n_queries: int, n_keys: int) -> tuple[int, ...] | None:
         raise ValueError(
             f"allowed must be (n_queries, n_keys) = {wanted}, got {allowed.shape}"
         )
-    if not np.all(allowed.any(axis=-1)):
+    if not allowed.any(axis=-1).all():
         raise ValueError("allowed has a row with no allowed key")
     return allowed.shape[:-2]
 
@@ -100,8 +104,10 @@ def mask(allowed: Any, n_queries: int, n_keys: int) -> tuple[int, ...] | None:
 def within(low: float, high: float, **arrays: Any) -> None:
     """Every entry lies in [low, high]; NaN does not."""
     for name, x in arrays.items():
+        if type(x) is float and low <= x <= high:  # the usual case
+            continue
         bad = np.logical_not((np.real(x) >= low) & (np.real(x) <= high))
-        if np.any(bad):
+        if bad.any():
             raise ValueError(
                 f"{name} must lie in [{low:g}, {high:g}], got {_first(x, bad)}"
             )
@@ -110,8 +116,10 @@ def within(low: float, high: float, **arrays: Any) -> None:
 def positive(**numbers: Any) -> None:
     """Every number is finite and greater than zero."""
     for name, x in numbers.items():
+        if type(x) is float and 0 < x < np.inf:  # the usual case
+            continue
         bad = np.logical_not((np.real(x) > 0) & np.isfinite(x))
-        if np.any(bad):
+        if bad.any():
             raise ValueError(
                 f"{name} must be finite and positive, got {_first(x, bad)}"
             )
@@ -144,13 +152,13 @@ def probabilities(**arrays: Any) -> None:
         if p.shape[-1] == 0:
             raise ValueError(f"{name} is empty: shape {p.shape}")
         finite(**{name: p})
-        if np.any(np.real(p) < 0):
+        if (np.real(p) < 0).any():
             raise ValueError(
                 f"{name} must not be negative, got {_first(p, np.real(p) < 0)}"
             )
         total = p.sum(axis=-1)
         bad = np.abs(total - 1) > (1.5e-8 if np.finfo(p.dtype).eps < 1e-12 else 5e-3)
-        if np.any(bad):
+        if bad.any():
             raise ValueError(f"{name} must sum to 1, got {_first(total, bad)}")
 
 
