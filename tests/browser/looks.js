@@ -7,10 +7,13 @@ const seen = (element) => element.checkVisibility({ visibilityProperty: true });
 /* --- colours --- */
 
 function luminance(color) {
-  const [r, g, b] = color.match(/[\d.]+/g).slice(0, 3).map((part) => {
-    const v = part / 255;
-    return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  });
+  const [r, g, b] = color
+    .match(/[\d.]+/g)
+    .slice(0, 3)
+    .map((part) => {
+      const v = part / 255;
+      return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    });
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
@@ -110,7 +113,8 @@ async function barriers(rules, selector) {
     runOnly: { type: "rule", values: rules },
   });
   return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ target, html }) => `${id}: ${target} ${html.slice(0, 120)}`));
+    nodes.map(({ target, html }) => `${id}: ${target} ${html.slice(0, 120)}`),
+  );
 }
 
 /* --- layout --- */
@@ -119,38 +123,56 @@ function tooWide() {
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth === clientWidth) return [];
   const wide = all(".bd-article *").filter(
-    (element) => element.getBoundingClientRect().right > clientWidth + 1);
+    (element) => element.getBoundingClientRect().right > clientWidth + 1,
+  );
   return [`${scrollWidth} px: ${wide.length ? start(wide.at(-1)) : ""}`];
 }
 
 /* Every box of the page, and whether it is seen. */
 function boxes() {
-  return all("body *").map((element) => {
-    const { x, y, width, height } = element.getBoundingClientRect();
-    return [x, y, width, height, seen(element)].join();
-  }).join(" ");
+  return all("body *")
+    .map((element) => {
+      const { x, y, width, height } = element.getBoundingClientRect();
+      return [x, y, width, height, seen(element)].join();
+    })
+    .join(" ");
 }
 
 function unprintable() {
   const found = [];
   const tell = (what, elements) =>
-    elements.filter(seen).forEach((element) => found.push(`${what}: ${start(element)}`));
+    elements
+      .filter(seen)
+      .forEach((element) => found.push(`${what}: ${start(element)}`));
   const edge = document.documentElement.clientWidth + 1;
   const furniture = "nav, button, dialog, [role=navigation], .scrub input";
-  tell("furniture", all(furniture).filter((element) => element.offsetHeight > 1));
-  tell("cut off", all("pre, table, svg.plot, mjx-container, figure").filter(
-    (element) => element.getBoundingClientRect().right > edge));
-  tell("scrolls", all("pre, mjx-container, .cell_output, table").filter((element) =>
-    getComputedStyle(element).overflowX !== "visible" &&
-    element.scrollWidth > element.clientWidth + 1));
+  tell(
+    "furniture",
+    all(furniture).filter((element) => element.offsetHeight > 1),
+  );
+  tell(
+    "cut off",
+    all("pre, table, svg.plot, mjx-container, figure").filter(
+      (element) => element.getBoundingClientRect().right > edge,
+    ),
+  );
+  tell(
+    "scrolls",
+    all("pre, mjx-container, .cell_output, table").filter(
+      (element) =>
+        getComputedStyle(element).overflowX !== "visible" &&
+        element.scrollWidth > element.clientWidth + 1,
+    ),
+  );
   for (const element of all("html, body, main, .bd-article")) {
     const { backgroundColor, color } = getComputedStyle(element);
     const white = clear(backgroundColor) || backgroundColor === "rgb(255, 255, 255)";
     if (!white) tell(`ground ${backgroundColor}`, [element]);
     if (contrast(color, "rgb(255, 255, 255)") < 10) tell(`ink ${color}`, [element]);
   }
-  all(".scrub .frame").filter((frame) => !seen(frame)).forEach((frame) =>
-    found.push(`left out: ${start(frame)}`));
+  all(".scrub .frame")
+    .filter((frame) => !seen(frame))
+    .forEach((frame) => found.push(`left out: ${start(frame)}`));
   return [...found, ...tooWide()];
 }
 
@@ -160,13 +182,21 @@ const ABLE = 'a[href], button, input, select, textarea, summary, [tabindex="0"]'
 
 function scrolls(element) {
   const { overflowX, overflowY } = getComputedStyle(element);
-  return (/auto|scroll/.test(overflowX) && element.scrollWidth > element.clientWidth + 1) ||
-    (/auto|scroll/.test(overflowY) && element.scrollHeight > element.clientHeight + 1);
+  return (
+    (/auto|scroll/.test(overflowX) && element.scrollWidth > element.clientWidth + 1) ||
+    (/auto|scroll/.test(overflowY) && element.scrollHeight > element.clientHeight + 1)
+  );
 }
 
 function look(element) {
   const s = getComputedStyle(element);
-  return [s.outline, s.boxShadow, s.backgroundColor, s.borderColor, s.textDecoration].join();
+  return [
+    s.outline,
+    s.boxShadow,
+    s.backgroundColor,
+    s.borderColor,
+    s.textDecoration,
+  ].join();
 }
 
 /* The focus goes where it is when nothing before the element was reached yet. */
@@ -181,14 +211,19 @@ function startBefore(element) {
 /* Of a group of radio buttons, Tab reaches the chosen one. */
 function watch(root) {
   startBefore(document.querySelector(root));
-  const wanted = all(`${root} *`).filter((element) => seen(element) &&
-    (element.matches(ABLE) ? !element.disabled && element.tabIndex >= 0
-      : scrolls(element) && !element.querySelector(ABLE)) &&
-    (element.type !== "radio" || element.checked));
+  const wanted = all(`${root} *`).filter(
+    (element) =>
+      seen(element) &&
+      (element.matches(ABLE)
+        ? !element.disabled && element.tabIndex >= 0
+        : scrolls(element) && !element.querySelector(ABLE)) &&
+      (element.type !== "radio" || element.checked),
+  );
   const plain = new Map(wanted.map((element) => [element, look(element)]));
   const reached = [];
   document.addEventListener("focusin", ({ target }) =>
-    reached.push([target, look(target)]));
+    reached.push([target, look(target)]),
+  );
   window.walk = { wanted, plain, reached };
   return wanted.length;
 }
@@ -203,8 +238,9 @@ function walked() {
   const path = reached.map(([element]) => element).filter((e) => wanted.includes(e));
   const missed = wanted.filter((element) => !path.includes(element));
   const unseen = reached.filter(([element, now]) => plain.get(element) === now);
-  const back = path.filter((element, i) => i && wanted.indexOf(element) <
-    wanted.indexOf(path[i - 1]));
+  const back = path.filter(
+    (element, i) => i && wanted.indexOf(element) < wanted.indexOf(path[i - 1]),
+  );
   const first = all("[tabindex]").filter((element) => element.tabIndex > 0);
   return [
     ...first.map((element) => `out of order: ${start(element)}`),
@@ -223,11 +259,22 @@ function unsaid() {
   const numbers = "table td, details li, a[href$='.json'], .read";
   const whole = (plot) => plot.closest(".frame") || plot.closest("figure");
   const named = (plot) => plot.role === "img" && (plot.ariaLabel || "").length >= 20;
-  tell("no name", all("svg.plot").filter((plot) => !named(plot)));
-  tell("no numbers", all("svg.plot").filter((plot) =>
-    !whole(plot)?.querySelector(numbers)));
-  tell("no caption", all("figure").filter((e) => !e.querySelector("figcaption")));
-  tell("no name", all("img").filter((image) => !image.alt.trim()));
+  tell(
+    "no name",
+    all("svg.plot").filter((plot) => !named(plot)),
+  );
+  tell(
+    "no numbers",
+    all("svg.plot").filter((plot) => !whole(plot)?.querySelector(numbers)),
+  );
+  tell(
+    "no caption",
+    all("figure").filter((e) => !e.querySelector("figcaption")),
+  );
+  tell(
+    "no name",
+    all("img").filter((image) => !image.alt.trim()),
+  );
   return found;
 }
 
@@ -237,11 +284,13 @@ function unsaid() {
 function content() {
   const kept = (element) =>
     !element.closest(".quiz, .quiz-map, form, button, noscript");
-  const texts = all(".bd-article :is(h1, h2, h3, p, li, dt, dd, td, th, caption, " +
-    "figcaption, summary, pre)").filter((element) => kept(element) &&
-    !element.querySelector("p, li"));
-  const drawn = all(".bd-article :is(svg, math, mjx-container, figure, table, img)")
-    .filter((element) => kept(element) && element.checkVisibility());
+  const texts = all(
+    ".bd-article :is(h1, h2, h3, p, li, dt, dd, td, th, caption, " +
+      "figcaption, summary, pre)",
+  ).filter((element) => kept(element) && !element.querySelector("p, li"));
+  const drawn = all(
+    ".bd-article :is(svg, math, mjx-container, figure, table, img)",
+  ).filter((element) => kept(element) && element.checkVisibility());
   return [
     ...texts.map((element) => element.textContent.trim()),
     ...drawn.map((element) => `<${element.localName}>`),
