@@ -34,7 +34,8 @@ def python(*arguments: str, env: dict[str, str] | None = None) -> bool:
 
 SCRIPTS = [
     path.relative_to(ROOT).as_posix()
-    for path in [*ROOT.glob("book/_static/*.js"), *ROOT.glob("book/_ext/*.mjs")]
+    for pattern in ("book/_static/*.js", "book/_ext/*.mjs", "tests/browser/*.js")
+    for path in sorted(ROOT.glob(pattern))
 ]
 
 

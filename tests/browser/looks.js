@@ -1,4 +1,5 @@
 /* What looks.py asks of a page, as seen from inside it: lists of what is not so. */
+/* oxlint-disable no-unused-vars -- looks.py calls them by name */
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const start = (element) => element.outerHTML.slice(0, 120).replace(/\s+/g, " ");

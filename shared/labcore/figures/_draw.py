@@ -157,7 +157,8 @@ def _keep_marks_whole(figure: Canvas) -> None:
         for line in ax.lines:
             x, y = np.asarray(line.get_xydata(), float).T
             inside = (left <= x) & (x <= right) & (bottom <= y) & (y <= top)
-            if line.get_marker() not in ("", "None", None) and inside.all():
+            marked = line.get_marker() not in ("", "None", None) and x.size > 0
+            if marked and inside.all():
                 line.set_clip_on(False)
 
 
