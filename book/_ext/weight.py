@@ -4,7 +4,7 @@
   from the pages without that content.
 * The other scripts are deferred: a page is shown before they run.
 * The text fonts are asked for at once: text that is first set in another face moves.
-  From the disk a browser refuses that, with a line in its console, and asks later.
+  From the disk a browser refuses that, and asks later.
 * After all pages are written, each stylesheet of the theme loses the rules that can
   apply to no page. A rule is kept unless each of its selectors names a class or an id
   that stands in no page and in no script.
@@ -30,7 +30,21 @@ SERVES = {
 INLINE = {"toggle": "togglebutton"}
 AT_ONCE = "documentation_options.js"  # a line of script in the page needs it
 OURS = {"lab.css"}
-FONTS = ("latin-wght-normal", "latin-wght-italic")
+ASK_FOR_FONTS = """
+if (location.protocol !== "file:")
+  for (const name of ["latin-wght-normal", "latin-wght-italic"]) {
+    const href = `vendor/stix-two-text/${name}.woff2`;
+    document.head.append(
+      Object.assign(document.createElement("link"), {
+        rel: "preload",
+        as: "font",
+        type: "font/woff2",
+        crossOrigin: "anonymous",
+        href: document.documentElement.dataset.content_root + href,
+      }),
+    );
+  }
+"""
 
 
 # --- what one page loads ---------------------------------------------------------
@@ -62,12 +76,7 @@ def lighten(app, pagename, templatename, context, doctree) -> None:
     if doctree is None:  # the theme's own pages, as that of the search
         return
     body = context["body"]
-    up = "../" * pagename.count("/")
-    context["metatags"] += "".join(
-        f'\n<link rel="preload" as="font" type="font/woff2" crossorigin="anonymous" '
-        f'href="{up}vendor/stix-two-text/{font}.woff2" />'
-        for font in FONTS
-    )
+    context["metatags"] += f"\n<script>{ASK_FOR_FONTS}</script>"
     for key in ("css_files", "script_files"):
         kept = [file for file in context[key] if serves(told(file), body)]
         context[key] = kept if key == "css_files" else [deferred(s) for s in kept]

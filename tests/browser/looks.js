@@ -23,7 +23,7 @@ function contrast(one, other) {
   return (light + 0.05) / (dark + 0.05);
 }
 
-const clear = (color) => color === "transparent" || /, 0\)$/.test(color);
+const clear = (color) => color === "transparent" || color.endsWith(", 0)");
 
 function ground(element) {
   const color = getComputedStyle(element).backgroundColor;

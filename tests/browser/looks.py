@@ -39,6 +39,15 @@ def ask(page: Page, question: str, argument: Any = None) -> Any:
     return page.evaluate(f"(argument) => {{ {LOOKS}; return {question}; }}", argument)
 
 
+def wait_until(page: Page, condition: str, ms: int = 3000) -> None:
+    """Ask from outside: the pages let no text become a script, as a wait inside would."""
+    for _ in range(ms // 50):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    raise TimeoutError(f"not so after {ms} ms: {condition}")
+
+
 def at(page: Page, size: dict[str, int], theme: str = "light") -> None:
     """Show the page at this size and in this theme."""
     if page.viewport_size != size:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.browser.looks import PHONE, SETTLED, SITE, out_of_reach, start_before
+from tests.browser.looks import (
+    PHONE,
+    SETTLED,
+    SITE,
+    out_of_reach,
+    start_before,
+    wait_until,
+)
 
 FOCUSED = "document.activeElement"
 CHAPTER = SITE / "book" / "part-1" / "rope.html"
@@ -12,7 +19,7 @@ def test_tab_reaches_everything_behind_the_skip_link(page):
     start_before(page, "body")
     page.keyboard.press("Tab")
     assert page.evaluate(f"{FOCUSED}.hash") == "#main-content"
-    page.wait_for_function(f"{FOCUSED}.getBoundingClientRect().top >= 0")
+    wait_until(page, f"{FOCUSED}.getBoundingClientRect().top >= 0")
     page.keyboard.press("Enter")
     assert page.evaluate("location.hash") == "#main-content"
     page.keyboard.press("Tab")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.site.test_pages import SITE
+from tests.browser.looks import SITE, wait_until
 
 PAGE = SITE / "book" / "part-1" / "rope.html"
 RECORD = """
@@ -70,7 +70,7 @@ def test_what_the_book_did_not_write_is_refused(visit, added, directive):
     copy = copy_with(added)
     try:
         page = visit(copy)
-        page.wait_for_function("window.refused.length > 0", timeout=3000)
+        wait_until(page, "window.refused.length > 0")
         assert set(page.evaluate("window.refused")) == {directive}
         assert page.evaluate("window.ran") is None
     finally:

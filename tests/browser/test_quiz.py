@@ -6,7 +6,9 @@ import pytest
 from labcore import quiz
 from labcore.identities import CHAPTERS, CHECKS, FAULTS, recorded
 
-STATIC = Path(__file__).parents[2] / "book" / "_static"
+from tests.browser.looks import SITE
+
+STATIC = SITE / "_static"
 ASKED = [slug for slug in CHAPTERS if quiz.faults(slug)]
 CHAPTER = "writes-and-decay"
 FAULT = quiz.faults(CHAPTER)[0].id

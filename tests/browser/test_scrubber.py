@@ -7,7 +7,9 @@ import pytest
 from labcore import present
 from labcore.figures import laplacian as figures
 
-STYLE = Path(__file__).parents[2] / "book" / "_static" / "lab.css"
+from tests.browser.looks import SITE
+
+STYLE = SITE / "_static" / "lab.css"
 DIAL = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 SIZES = [{"width": width, "height": 800} for width in (320, 375, 1280)]
 
