@@ -259,7 +259,9 @@ NOTED = """() => new Promise((done) => {
 class Visit:
     """One page in a window of its own, with an empty cache, on a slow processor."""
 
-    def __init__(self, browser, address: str, width: int) -> None:
+    def __init__(
+        self, browser, address: str, width: int, slower: float = SLOWER
+    ) -> None:
         window = {"width": width, "height": WIDTHS[width]}
         self.context = browser.new_context(viewport=window)
         self.page = self.context.new_page()
@@ -269,7 +271,7 @@ class Visit:
         self.failed: list[str] = []
         devtools = self.context.new_cdp_session(self.page)
         devtools.send("Network.enable")
-        devtools.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+        devtools.send("Emulation.setCPUThrottlingRate", {"rate": slower})
         devtools.on("Network.requestWillBeSent", self.asked)
         devtools.on("Network.loadingFinished", self.loaded)
         devtools.on("Network.loadingFailed", self.not_loaded)

@@ -40,7 +40,7 @@ def ask(page: Page, question: str, argument: Any = None) -> Any:
 
 
 def wait_until(page: Page, condition: str, ms: int = 3000) -> None:
-    """Ask from outside: the pages let no text become a script, as a wait inside would."""
+    """Ask from outside: a wait inside needs a script that the pages refuse."""
     for _ in range(ms // 50):
         if page.evaluate(condition):
             return
