@@ -39,7 +39,7 @@ lint: $(READY) ## check format, style and types
 format: $(READY) ## put the code and the lesson code into the house format
 	@$(RUN) -m ruff format
 	@$(RUN) -m ruff check --fix
-	@$(BIN)/oxfmt book/_static/quiz.js book/_ext/mathrender.mjs
+	@$(BIN)/oxfmt book/_static/*.js book/_ext/*.mjs tests/browser/*.js
 	@$(RUN) -m ruff format --config tests/notebooks/lessons.toml book labs
 
 strip: $(READY) ## take outputs and other traces of a run out of the notebooks
