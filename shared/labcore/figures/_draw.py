@@ -162,6 +162,26 @@ def _keep_marks_whole(figure: Canvas) -> None:
                 line.set_clip_on(False)
 
 
+def _named_anew(svg: str) -> str:
+    """Ids by their order, and in no other plot; ids that nothing uses go.
+
+    Matplotlib makes them from all digits of a float, and the last one depends on the
+    processor. What the plot shows has six decimals.
+    """
+    used = re.findall(r'(?:href="#|url\(#)([\w-]+)', svg)
+    number_of = {name: str(i) for i, name in enumerate(dict.fromkeys(used))}
+
+    def named(prefix: str, text: str) -> str:
+        for pattern in (r'(href="#|url\(#)([\w-]+)', r'( id=")([^"]+)'):
+            text = re.sub(
+                pattern, lambda m: f"{m[1]}{prefix}{number_of.get(m[2], '')}", text
+            )
+        return text.replace(f' id="{prefix}"', "")
+
+    digest = hashlib.sha256(named("f", svg).encode()).hexdigest()
+    return named(f"f{digest[:6]}-", svg)
+
+
 def themed_svg(figure: Canvas, alt: str) -> str:
     """Inline SVG: colours become properties of the page, ids unique, text scalable."""
     with matplotlib.rc_context(STYLE):
@@ -173,14 +193,7 @@ def themed_svg(figure: Canvas, alt: str) -> str:
         r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>|<!--.*?-->"
     )
     svg = re.sub(unwanted, "", svg, flags=re.S)  # its style rule would hit the page
-    used = set(re.findall(r'(?:href="#|url\(#)([\w-]+)', svg))
-    prefix = "f" + hashlib.sha256(svg.encode()).hexdigest()[:6]
-    svg = re.sub(
-        r' id="([^"]+)"',
-        lambda m: f' id="{prefix}{m[1]}"' if m[1] in used else "",
-        svg,
-    )
-    svg = re.sub(r'(href="|url\()#', rf"\1#{prefix}", svg)
+    svg = _named_anew(svg)
     for hexa, name in TOKEN.items():
         other = NOTEBOOK.get(name)
         svg = svg.replace(
