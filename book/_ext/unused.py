@@ -65,5 +65,6 @@ def licensed(path: Path) -> str:
 
 
 def setup(app):
-    app.connect("build-finished", leave_out, priority=900)
+    # after weight.py, which puts imported sheets into those that import them
+    app.connect("build-finished", leave_out, priority=950)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
