@@ -20,7 +20,9 @@ ALLOWED = [
 ]
 WORDS = (
     "zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|third|"
-    "quarter|twice|double|triple|dozen|hundred|thousand"
+    "quarter|twice|double|triple|dozen|thirteen|fourteen|fifteen|sixteen|seventeen|"
+    "eighteen|nineteen|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
+    r"(?:-\w+)?|hundred|thousand|million"
 )
 # Words that name a result. A number word beside one tells what a run should tell.
 RESULTS = (
@@ -34,6 +36,13 @@ BESIDE = re.compile(
     rf"\b({WORDS}) (?:(?:the|of|of the|its|a|as|that|this|all) )?(?:{RESULTS})\b"
     rf"|\b(?:{RESULTS}) (?:is|are|was|were|of|by|to|at|about|exactly|only|falls to|"
     rf"rises to|is about|is exactly|of about|of exactly) (?:one )?({WORDS}|one)\b",
+    flags=re.IGNORECASE,
+)
+COMPARED = re.compile(
+    r"\b((?:half|twice|thrice) as) \w+"
+    r"|\b((?:by|to) (?:a |an |one )?(?:half|third|quarter|tenth|hundredth))\b"
+    r"(?! (?:a|the)\b)"  # half a step is no result
+    r"|\b(orders? of magnitude)\b",
     flags=re.IGNORECASE,
 )
 
@@ -97,8 +106,10 @@ def in_formula(formula: str) -> list[str]:
 
 def in_words(sentence: str) -> list[str]:
     """Number words with a result word beside them, and ratios in words."""
-    text = re.sub(r"\bhalf[- ]precision", " - ", " ".join(sentence.split()))
-    found = [m[1] or m[2] for m in (*BESIDE.finditer(text), *RATIO.finditer(text))]
+    text = " ".join(sentence.replace("*", "").split())
+    text = re.sub(r"\bhalf[- ]precision", " - ", text)
+    patterns = (BESIDE, RATIO, COMPARED)
+    found = [m[m.lastindex or 0] for p in patterns for m in p.finditer(text)]
     if OUTCOME.search(EVERY.sub(" ", text)):
         found += [m[1] for m in EVERY.finditer(text)]
     return [words.casefold() for words in found]

@@ -277,7 +277,7 @@ def forms(costs: Mapping[int, Mapping[str, Mapping[str, float]]]) -> Figure:
             ),
             caption=(
                 "Both axes are logarithmic. Rings: where a line meets that of all "
-                "pairs. Distances move what products move, and multiply half as much."
+                "pairs. Distances move what products move, and multiply less."
             ),
             alt=(
                 "Two panels against the length, on log axes. At "

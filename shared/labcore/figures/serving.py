@@ -172,7 +172,7 @@ def quantisation_steps(
                     f"{number(a)} comes back as {number(b)}, an error of {number(e)}"
                     for a, b, e in zip(x, got, errors, strict=True)
                 )
-                + ". The staircase without rounding has its middle step twice as wide "
+                + ". The staircase without rounding has a wider middle step "
                 f"and returns {', '.join(number(y) for y in same)} for the same inputs."
             ),
             columns=("in", "rounded", "point cut off", "error of rounding"),
