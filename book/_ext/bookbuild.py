@@ -59,6 +59,14 @@ def fingerprint(root: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def of_extensions() -> str:
+    """Hash of the extensions beside this file: when one changes, so may every page."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def set_cache(app, config) -> None:
     if config.nb_execution_mode != "cache":
         return
@@ -179,6 +187,8 @@ def setup(app):
     myst_nb_direct.single_nb_execution = run
     myst_nb_cache.NotebookClientCache.start_client = keep_outputs
     app.parallel = int(os.environ.get("BOOK_JOBS", os.cpu_count() or 1))
+    # Sphinx reads every page again when this value changes.
+    app.add_config_value("book_extensions", of_extensions(), "env", [str])
     app.connect("config-inited", set_cache)
     app.connect("builder-inited", allow_parallel_reading)
     titles = TitlesEverywhere()

@@ -9,6 +9,8 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from nbformat import v4
 
+from tests.site.small_book import build, edit, make_book
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -76,3 +78,17 @@ def test_no_output_is_deleted_while_others_are_read(tmp_path: Path):
         chapter = v4.new_notebook(cells=[v4.new_code_cell(code)])
         cache.cache_notebook_bundle(CacheBundleIn(chapter, code), check_validity=False)
     assert len(cache.list_cache_records()) == 3
+
+
+def test_an_extension_that_changed_is_seen_in_pages_that_did_not(tmp_path: Path):
+    book = make_book(tmp_path)
+    status, said = build(book)
+    assert status == 0, said
+    edit("book/_ext/policy.py", "img-src {here} data:", "img-src {here} data: blob:")(
+        book
+    )
+    status, said = build(book)
+    assert status == 0, said
+    for name in ("first", "second"):
+        text = (book / f"_build/html/book/{name}.html").read_text(encoding="utf-8")
+        assert "img-src 'self' file: data: blob:" in text
