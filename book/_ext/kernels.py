@@ -67,6 +67,8 @@ def use_own_settings() -> None:
         path = own / folder
         path.mkdir(parents=True, exist_ok=True)
         os.environ[name] = str(path)
+    # A notebook that starts a build is not the notebook that the kernels run.
+    os.environ.pop("JPY_SESSION_NAME", None)
     if not list((own / "matplotlib").glob("fontlist-*.json")):
         subprocess.run(
             [sys.executable, "-c", "import matplotlib.font_manager"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import kernels
 import pytest
 from labcore import lab, notebook
 from labcore.figures._draw import TOKEN
@@ -35,3 +36,14 @@ def test_only_a_live_notebook_gets_the_style(
     if live:
         monkeypatch.setenv("JPY_SESSION_NAME", "some.ipynb")
     assert ("<style>" in lab.try_it("merge_averages")._repr_html_()) == live
+
+
+def test_a_build_that_a_notebook_starts_is_no_notebook(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(kernels, "ROOT", tmp_path)
+    monkeypatch.setattr(kernels.subprocess, "run", lambda *_, **__: None)
+    for name in ("MPLCONFIGDIR", "IPYTHONDIR", "JPY_SESSION_NAME"):
+        monkeypatch.setenv(name, "some.ipynb")
+    kernels.use_own_settings()
+    assert notebook.dressed("<p>") == "<p>"
