@@ -7,13 +7,15 @@
   From the disk a browser refuses that, and asks later.
 * After all pages are written, each stylesheet of the theme loses the rules that can
   apply to no page. A rule is kept unless each of its selectors names a class or an id
-  that stands in no page and in no script.
+  that stands in no page and in no script that a page asks for.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import unused
 
 # Part of a file's name -> what a page holds if the file serves it.
 SERVES = {
@@ -189,10 +191,10 @@ def prune_site(app, exception) -> None:
     """Prune the stylesheets, and name the new ones in the pages by their contents."""
     if exception is not None or app.builder.name != "html":
         return
-    site, static = Path(app.outdir), Path(app.outdir, "_static")
+    site, static = Path(app.outdir).resolve(), Path(app.outdir, "_static").resolve()
     texts = {page: page.read_text("utf-8") for page in pages(site)}
-    scripts = (script.read_text("utf-8") for script in static.rglob("*.js"))
-    known = Known(texts.values(), scripts)
+    scripts = [file for file in unused.reached(site) if file.suffix == ".js"]
+    known = Known(texts.values(), (script.read_text("utf-8") for script in scripts))
     versions = {}
     for sheet in sorted(static.rglob("*.css")):
         if sheet.name not in OURS:

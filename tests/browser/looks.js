@@ -129,6 +129,13 @@ function tooWide() {
   return [`${scrollWidth} px: ${wide.length ? start(wide.at(-1)) : ""}`];
 }
 
+/* Tables of text that go far beyond the edge. Those of numbers scroll. */
+function cutTables() {
+  return all("table.table")
+    .filter((table) => table.getBoundingClientRect().width > 1.05 * innerWidth)
+    .map(start);
+}
+
 /* Every box of the page, and whether it is seen. */
 function boxes() {
   return all("body *")

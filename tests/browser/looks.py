@@ -122,6 +122,11 @@ def sideways(page: Page, widths: list[int]) -> list[str]:
     return found
 
 
+def cut_tables(page: Page) -> list[str]:
+    """Tables of text that do not fit the screen."""
+    return ask(page, "cutTables()")
+
+
 def unprintable(page: Page) -> list[str]:
     """What should not be on paper, and what is not whole there."""
     return ask(page, "unprintable()")

@@ -9,7 +9,9 @@ import pytest
 from tests.browser.looks import (
     COLOURS,
     DESK,
+    PHONE,
     barriers,
+    cut_tables,
     listen,
     lost,
     out_of_reach,
@@ -171,6 +173,12 @@ def test_what_is_wrong_on_paper(small, body, fault):
     page = small(GOOD + body, viewport={"width": 680, "height": 900})
     page.emulate_media(media="print")
     assert any(fault in one for one in unprintable(page))
+
+
+@pytest.mark.parametrize(("word", "cut"), [("word " * 30, 0), ("word" * 30, 1)])
+def test_a_table_that_a_phone_cuts_off(small, word, cut):
+    table = f"<div style='overflow: auto'><table class='table'><td>{word}</table></div>"
+    assert len(cut_tables(small(table, viewport=PHONE))) == cut
 
 
 def test_sheets_are_counted(small):

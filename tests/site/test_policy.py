@@ -14,6 +14,7 @@ from tests.site.test_pages import CHAPTERS, ROOT, SITE
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import policy
 import unused
+import weight
 
 WHOLE = [*CHAPTERS, SITE / "search.html", SITE / "genindex.html"]
 
@@ -104,3 +105,16 @@ def test_all_that_lies_in_the_site_is_asked_for_and_all_asked_for_lies_there():
     assert {path for path in static - reached if "LICENSE" not in path.name} == set()
     absent = {path for path in reached if not path.exists()}
     assert {path.relative_to(site).as_posix() for path in absent} == set()
+
+
+def test_a_style_sheet_has_no_rule_that_can_apply_to_no_page():
+    texts = [page.read_text("utf-8") for page in weight.pages(SITE)]
+    reached = unused.reached(SITE.resolve())
+    scripts = (p.read_text("utf-8") for p in reached if p.suffix == ".js")
+    known = weight.Known(texts, scripts)
+    sheets = [p for p in reached if p.suffix == ".css" and "_static" in p.parts]
+    theirs = [p for p in sheets if p.name not in weight.OURS]
+    assert theirs
+    for sheet in theirs:
+        text = sheet.read_text("utf-8")
+        assert len(text) - len(weight.pruned(text, known)) < 0.01 * len(text), sheet
