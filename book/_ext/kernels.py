@@ -77,21 +77,26 @@ def use_own_settings() -> None:
         )
 
 
-PATIENT = {"iopub_timeout": 60, "raise_on_iopub_timeout": True}
+WHOLE = {
+    "iopub_timeout": 60,
+    "raise_on_iopub_timeout": True,
+    "coalesce_streams": True,
+}
 
 
 def lose_no_output() -> None:
-    """Wait long for what a cell prints, and fail when it does not come.
+    """Take what a cell prints whole, and fail when it does not come.
 
     nbclient waits four seconds after a cell has ended, then goes on without its
     outputs and says so in a log, which nobody reads: the page would lack them.
+    Text comes in pieces, cut by the clock; myst-nb would end each with a new line.
     """
     from nbclient import NotebookClient
 
     init = NotebookClient.__init__
 
     def patient(self, *args, **options) -> None:
-        init(self, *args, **{**PATIENT, **options})
+        init(self, *args, **{**WHOLE, **options})
 
     NotebookClient.__init__ = patient
 

@@ -122,6 +122,7 @@ def outputs(tmp_path_factory):
         notebook,
         timeout=60,
         kernel_name="python3",
+        coalesce_streams=True,  # text may come in pieces
         resources={"metadata": {"path": folder}},
     ).execute()
     printed = [cell.outputs for cell in notebook.cells[1:]]

@@ -91,19 +91,45 @@ def test_a_workbook_that_is_not_all_green_is_noticed(tmp_path: Path):
     assert not_green(tmp_path) == ["part.ipynb: nothing was tried"]
 
 
-def test_an_output_that_does_not_come_is_a_failure(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch):
+    """The module that changes how notebooks run, with its change."""
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "book" / "_ext")
     import kernels
 
     kernels.use_unix_sockets()
     monkeypatch.setattr(NotebookClient, "__init__", NotebookClient.__init__)
     kernels.lose_no_output()
-    monkeypatch.setitem(kernels.PATIENT, "iopub_timeout", 1)
+    return kernels
+
+
+def run(code: str) -> list[dict[str, Any]]:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    return notebook.cells[0].outputs
+
+
+def test_an_output_that_does_not_come_is_a_failure(
+    patient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(patient.WHOLE, "iopub_timeout", 1)
 
     async def never(*_: object) -> None:
         await asyncio.sleep(60)
 
     monkeypatch.setattr(NotebookClient, "_async_poll_output_msg", never)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
     with pytest.raises(CellTimeoutError):
-        NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+        run("1 + 1")
+
+
+IN_PIECES = """
+import time
+for piece in ("{", "'a'", ": 1}", "\\n"):
+    print(piece, end="", flush=True)
+    time.sleep(0.4)
+"""
+
+
+def test_text_that_comes_in_pieces_is_one_text(patient):
+    [output] = run(IN_PIECES)
+    assert output["text"] == "{'a': 1}\n"
