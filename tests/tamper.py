@@ -222,7 +222,7 @@ CORRUPTIONS = [
         edit(
             "shared/labcore/exercises/practice.py",
             "The slope is {slope},",
-            "The slope is 12,",
+            "The slope is 12 here,",
         ),
         READ,
         "a typed number, '12'",
